@@ -43,14 +43,18 @@ def _paid(text: str) -> "Decimal":
 
 def price_notes(arguments: argparse.Namespace) -> list[str]:
     """Return what to know of the prices that were chosen; usually nothing."""
-    embedded = arguments.catalog is None and not arguments.live_prices
-    notes = [EMBEDDED_NOTE] if embedded else []
+    notes = [EMBEDDED_NOTE] if are_embedded(arguments) else []
     if arguments.discount is not None:
         notes.append(
             f"On-demand prices are {arguments.discount} of the list prices, as --discount says; "
             "spot prices are whole"
         )
     return notes
+
+
+def are_embedded(arguments: argparse.Namespace) -> bool:
+    """Return whether the prices that ship with Dovetail were chosen."""
+    return arguments.catalog is None and not arguments.live_prices
 
 
 def chosen_catalog(
@@ -67,13 +71,14 @@ def chosen_catalog(
     Raises:
         AutoscalerError: If it cannot be read or made.
     """
-    # Imported when it runs: `dovetail --help` needs none of it.
-    from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
+    # Imported when it runs: `dovetail --help` needs none of it, and a file nothing of AWS.
     from functions.cli.discount import with_discount  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
-    from shared.instance_types.catalog import load_catalog  # noqa: PLC0415
 
     if arguments.live_prices:
+        from functions.cli.catalog_runtime import make_catalog  # noqa: PLC0415
+        from shared.instance_types.catalog import load_catalog  # noqa: PLC0415
+
         catalog = load_catalog((make or make_catalog)(region).text)
     else:
         catalog = read_catalog(arguments.catalog)

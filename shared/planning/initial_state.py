@@ -343,12 +343,14 @@ def _count_existing_pods(
             topology_counts.open(known)
     for place, pods in places:
         for pod in pods:
+            found = profile(pod)
             if pod.node_name or not pod.nominated_node:
-                add(profile(pod), place)
+                add(found, place)
             else:
-                add_uncertain(profile(pod), (place,))
-            # The node may start as any of its options: the plan must be right for each.
-            add_uncertain(profile(pod), place.possible_places, certain=place)
+                add_uncertain(found, (place,))
+            if place.possible_places:
+                # The node may start as any of its options: the plan must be right for each.
+                add_uncertain(found, place.possible_places, certain=place)
 
 
 def _expect_daemonset_pods(

@@ -3,15 +3,22 @@
 from html import escape
 from typing import Final
 
+from functions.cli.plan.cost_of_rules import MOST_RULES
 from functions.cli.report.actions import Actions, CostAction
 from functions.cli.report.cost_report import Alternative, CostReport
-from functions.cli.report.price_text import hourly_price_text, monthly_price_text, percent_text
-from functions.cli.report.rules import RuleInPool
+from functions.cli.report.price_text import (
+    hourly_price_text,
+    monthly_price_text,
+    percent_text,
+    spot_text,
+)
+from functions.cli.report.rules import MOST_PODS, RuleInPool
 from functions.cli.report.tables_and_bars import TableCell, number, table
-from shared.model.dollars_and_counts import counted
+from shared.model.dollars_and_counts import counted, first_names
 
 # Two plans for almost the same pods may differ by this much for no reason of a rule's.
 _LEAST_MICROS: Final = 1_000
+_NAMED: Final = 3
 _OVERLAP: Final = (
     "Each saving is that of one action alone, the difference of two plans: its pool repacked as it "
     "is declared now, and with this edit. What consolidation saves is the difference to what runs. "
@@ -34,8 +41,13 @@ def rules_section(report: CostReport) -> str:
             [_rule_row(one) for one in dear],
         )
     told = f"{len(rules) - len(dear)} of {counted(len(rules), 'rule')} cost nothing."
-    if report.rules.untried:
-        told += f" {report.rules.untried:,} more could cost less and were not tried."
+    if untried := report.rules.untried:
+        workloads = list(dict.fromkeys(workload for workload, _ in untried))
+        told += (
+            f" Not tried: {counted(len(untried), 'rule')} that could cost less, of "
+            f"{first_names(workloads, _NAMED)}; at most {MOST_RULES} rules are tried, on nodes "
+            f"with {MOST_PODS:,} pods together."
+        )
     return f'<h2>What rules cost</h2>{shown}<p class="soft">{told}</p>'
 
 
@@ -54,9 +66,10 @@ def _rule_row(one: RuleInPool) -> tuple[TableCell, ...]:
 def actions_section(report: CostReport) -> str:
     """Return the section about what to do; empty where nothing saves enough."""
     actions = report.actions
+    told = f"<p>{escape(_by_themselves(actions))}</p>" if actions.by_themselves else ""
     if not actions.listed:
-        return ""
-    rows = [_action_row(place, action) for place, action in enumerate(actions.listed, 1)]
+        return f"<h2>What to do</h2>{told}" if told else ""
+    rows = [_action_row(place, action, report) for place, action in enumerate(actions.listed, 1)]
     shown = table("", ("", "action", ">saves $/h", ">a month"), rows)
     together = f"<p>{escape(together_text(report))}</p>" if actions.edited_pools > 1 else ""
     manifests = "".join(
@@ -64,14 +77,27 @@ def actions_section(report: CostReport) -> str:
         for place, action in enumerate(actions.listed, 1)
         if action.manifest
     )
-    return f'<h2>What to do</h2><p class="soft">{_OVERLAP}</p>{shown}{together}{manifests}'
+    return f'<h2>What to do</h2><p class="soft">{_OVERLAP}</p>{shown}{told}{together}{manifests}'
 
 
-def _action_row(place: int, action: CostAction) -> tuple[TableCell, ...]:
+def _by_themselves(actions: Actions) -> str:
+    """Return what consolidation saves where nobody has to do anything for it."""
+    saved = actions.by_themselves_micros_per_hour
+    names = first_names(list(map(str, actions.by_themselves)), _NAMED)
+    return (
+        f"Nobody has to do anything for what consolidation saves in {names}, "
+        f"{hourly_price_text(saved)}/h, {monthly_price_text(saved)} a month: they allow it, and "
+        "their autoscaler does it."
+    )
+
+
+def _action_row(place: int, action: CostAction, report: CostReport) -> tuple[TableCell, ...]:
     saved = action.saving_micros_per_hour
+    clause = spot_text(report, on_spot=action.on_spot_prices)
+    told = f" The saving rests{clause}." if clause else ""
     return (
         TableCell(text=str(place)),
-        TableCell(text=action.title, below=f"{action.risk} {action.how}"),
+        TableCell(text=action.title, below=f"{action.risk} {action.how}{told}"),
         number(hourly_price_text(saved), saves=saved),
         number(monthly_price_text(saved), saves=saved),
     )
@@ -82,9 +108,10 @@ def together_text(report: CostReport) -> str:
     actions: Actions = report.actions
     now, then = report.running.cost_micros_per_hour, actions.together_micros_per_hour
     base = report.alternatives[Alternative.REPACKED].cost_micros_per_hour
+    clause = spot_text(report, on_spot=any(one.on_spot_prices for one in actions.listed))
     return (
         f"All edits of {counted(actions.edited_pools, 'pool')} together, as one plan: "
         f"{hourly_price_text(then)}/h. That is {hourly_price_text(base - then)}/h "
         f"({monthly_price_text(base - then)} a month) less than repacked as declared now, and "
-        f"{percent_text(now - then, now)} less than what runs."
+        f"{percent_text(now - then, now)} less than what runs{clause}."
     )

@@ -1,95 +1,117 @@
-"""What the cluster would cost after all consolidation moves that are allowed today."""
+"""What a pool would cost after all consolidation moves that are allowed today."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import Final
 
 from functions.cli.report.carrying_out import OURS, carry_out, owned_labels
 from functions.cli.report.owners import site_of
-from functions.cli.report.repacking import Outcome
-from shared.disruption.consolidation import ConsolidationCommand, consolidate
+from functions.cli.report.repacking import Outcome, PoolPlan
+from shared.disruption.candidates import find_candidates
+from shared.disruption.consolidation import consolidate
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.daemon_sets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
+from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.rules.daemon_overhead import runs_on
-from shared.provisioning.savings.inventory import CatalogPrices, cost, filled_node, inventory
+from shared.provisioning.savings.inventory import inventory
 from shared.provisioning.savings.pools import Pool
 
+# The plan for fewer pods takes little time: other changes are then tried beside that of all nodes.
+_MANY_PODS: Final = 500
 
-def consolidated(
+
+def consolidated(  # noqa: PLR0913 -- one of them by keyword
     snapshot: ClusterSnapshot,
-    pools: Mapping[Pool, Sequence[Node]],
-    owners: Mapping[Pool, Provisioner],
     budgets: Sequence[PodDisruptionBudget],
+    nodes: Sequence[Node],
+    owner: Provisioner,
+    repacked: PoolPlan,
     settings: PackingSettings,
     *,
     tries: int,
 ) -> Outcome:
-    """Return the cluster after all changes of nodes that consolidation would make.
+    """Return a pool after all changes of nodes that consolidation would make.
 
-    Pools are consolidated one after the other, the most expensive first. A pool's nodes are removed
-    or replaced by nodes of the same pool, and their pods stay in it: none moves from on-demand to
-    spot. Annotations and PodDisruptionBudgets that block a node today block it here; the age of a
-    node does not count.
+    Its nodes are removed or replaced by nodes of the same pool, and their pods stay in it; the
+    pods of other pools stay where they are. Annotations and PodDisruptionBudgets that block a node
+    today block it here; the age of a node does not count.
 
     Args:
-        pools: The nodes that may change, by pool.
-        owners: What each of these pools may launch.
-        tries: Number of plans that may be tried in all; each pool has an equal share.
+        nodes: Those of the pool.
+        owner: What the pool may launch.
+        repacked: The plan in which all nodes of the pool are replaced at once: the first change
+            where that is allowed and saves enough.
+        tries: Number of plans that may be tried.
     """
-    simulated = _as_launched_by_dovetail(snapshot, pools, owners)
-    of_node = {node.name: pool for pool, nodes in pools.items() for node in nodes}
-    changes = 0
+    simulated = _as_launched_by_dovetail(snapshot, nodes, owner, repacked.pool)
+    rules = DisruptionSettings(
+        minimum_age=timedelta(0),
+        # What is reached by many changes is reached by one, at a fraction of the plans.
+        most_at_once=len(snapshot.nodes),
+    ).within_reason(len(snapshot.bound))
     blocked: dict[str, str] = {}
-    share = max(1, tries // max(1, len(pools)))
-    for pool in sorted(pools, key=lambda entry: -_price(snapshot, pools[entry])):
-        simulated = replace(
-            simulated,
-            nodes=tuple(
-                replace(node, unschedulable=False, finalizers=OURS)
-                if of_node.get(node.name) == pool
-                else replace(node, unschedulable=True, finalizers=())
-                for node in simulated.nodes
-            ),
-            provisioners=(owners[pool],),
-            sites=(site_of(pool, owners[pool], pools[pool], snapshot),),
-        )
-        left = share
-        while left > 0:
-            rules = DisruptionSettings(
-                minimum_age=timedelta(0),
-                # Groups are tried from the largest down: half is left for what they leave behind.
-                max_simulations=max(1, left // 2),
-                # What is reached by many changes is reached by one, at a fraction of the plans.
-                most_at_once=len(simulated.nodes),
-            )
-            result = consolidate(
-                simulated, budgets, rules.within_reason(len(simulated.bound)), settings,
-                most_nodes=len(simulated.nodes),
-            )  # fmt: skip
-            left -= max(1, result.simulations)
-            if result.best is None:
-                blocked |= {n: why for n, why in result.skipped if of_node.get(n) == pool}
-                break
-            changes += 1
-            names = [f"new-{changes}-{number + 1}" for number in range(len(result.best.plan.nodes))]
-            of_node |= dict.fromkeys(names, pool)
-            simulated = _after(simulated, result.best, names)
+    changes = 0
+    if _may_replace_all(simulated, budgets, rules, owner, repacked, len(nodes)):
+        changes = 1
+        gone = [node.name for node in nodes]
+        simulated = _after(simulated, gone, repacked.plan, _names(changes, repacked.plan))
+        tries -= tries // 2
+    while tries > 0:
+        # Groups are tried from the largest down: half is left for what they leave behind.
+        result = consolidate(
+            simulated, budgets, replace(rules, max_simulations=max(1, tries // 2)), settings,
+            most_nodes=len(simulated.nodes),
+        )  # fmt: skip
+        tries -= max(1, result.simulations)
+        if result.best is None:
+            blocked = dict(result.skipped)
+            break
+        changes += 1
+        plan = result.best.plan
+        simulated = _after(simulated, result.best.remove, plan, _names(changes, plan))
+    ours = {node.name for node in simulated.nodes if node.is_ours}
     return Outcome(
         nodes=tuple(
-            replace(node, pool=of_node[node.name])
-            for node in inventory(simulated)
-            if node.name in of_node
+            replace(node, pool=repacked.pool) for node in inventory(simulated) if node.name in ours
         ),
         blocked=tuple(sorted(blocked.items())),
-        changes=changes,
     )
+
+
+def _names(change: int, plan: Plan) -> list[str]:
+    """Return names for the nodes of a plan."""
+    return [f"new-{change}-{number}" for number in range(1, len(plan.nodes) + 1)]
+
+
+def _may_replace_all(
+    snapshot: ClusterSnapshot,
+    budgets: Sequence[PodDisruptionBudget],
+    rules: DisruptionSettings,
+    owner: Provisioner,
+    repacked: PoolPlan,
+    nodes: int,
+) -> bool:
+    """Return whether consolidation would replace all nodes of a pool by those of its repacking."""
+    found, _ = find_candidates(snapshot, budgets, rules, snapshot.taken_at)
+    if sum(len(candidate.pods) for candidate in found) < _MANY_PODS:
+        return False
+    # Limits count a node and its replacement, which run beside each other for a while.
+    if len(found) < nodes or repacked.held or owner.limits is not None:
+        return False
+    price = sum(candidate.price_micros_per_hour for candidate in found)
+    shown = {candidate.node.labels.get(keys.CAPACITY_TYPE) for candidate in found}
+    fewer = len(repacked.plan.nodes) < nodes
+    saved = price - repacked.plan.cost_micros_per_hour
+    return saved >= rules.required_saving(price) and (fewer or CapacityType.SPOT not in shown)
 
 
 def without_blocks(snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -112,42 +134,43 @@ def _without(annotations: Mapping[str, str], some: Collection[str]) -> Mapping[s
 
 
 def _as_launched_by_dovetail(
-    snapshot: ClusterSnapshot,
-    pools: Mapping[Pool, Sequence[Node]],
-    owners: Mapping[Pool, Provisioner],
+    snapshot: ClusterSnapshot, nodes: Sequence[Node], owner: Provisioner, pool: Pool
 ) -> ClusterSnapshot:
-    """Return the snapshot with the nodes of the pools as if Dovetail had launched them."""
-    of_node = {node.name: pool for pool, nodes in pools.items() for node in nodes}
+    """Return the snapshot with a pool's nodes as if Dovetail had launched them, and no others."""
+    names = {node.name for node in nodes}
     return replace(
         snapshot,
         pending=(),
         nodes=tuple(
-            _adopted(node, owners[of_node[node.name]]) if node.name in of_node else node
+            replace(
+                node,
+                labels=owned_labels(node, owner),
+                annotations={keys.SLOT: "", **node.annotations},
+                unschedulable=False,
+                finalizers=OURS,
+            )
+            if node.name in names
+            else replace(node, unschedulable=True, finalizers=())
             for node in snapshot.nodes
         ),
-    )
-
-
-def _adopted(node: Node, owner: Provisioner) -> Node:
-    return replace(
-        node,
-        labels=owned_labels(node, owner),
-        annotations={keys.SLOT: "", **node.annotations},
+        provisioners=(owner,),
+        sites=(site_of(pool, owner, nodes, snapshot),),
     )
 
 
 def _after(
-    snapshot: ClusterSnapshot, change: ConsolidationCommand, names: Sequence[str]
+    snapshot: ClusterSnapshot, remove: Collection[str], plan: Plan, names: Sequence[str]
 ) -> ClusterSnapshot:
     """Return the snapshot after a change: pods moved, nodes removed and launched.
 
     Args:
+        remove: Names of the nodes that are removed.
         names: Of the nodes that are launched.
     """
     result = carry_out(
-        change.plan, names, snapshot.provisioners, snapshot.instance_types, snapshot.taken_at
+        plan, names, snapshot.provisioners, snapshot.instance_types, snapshot.taken_at
     )
-    gone = frozenset(change.remove)
+    gone = frozenset(remove)
     staying = [node for node in snapshot.nodes if node.name not in gone]
     moved = [
         replace(pod, node_name=result.places.get(pod.uid, pod.node_name))
@@ -179,8 +202,3 @@ def _daemons(node: Node, daemonsets: Iterable[DaemonSet]) -> list[Pod]:
         if not daemon_set.scheduling.resource_claims
         and runs_on(daemon_set, node.labels, node.taints)
     ]
-
-
-def _price(snapshot: ClusterSnapshot, nodes: Sequence[Node]) -> int:
-    prices = CatalogPrices(snapshot.instance_types)
-    return cost(filled_node(node, (), prices) for node in nodes)

@@ -1,6 +1,6 @@
 """The cost of a running cluster, and what the same pods would cost otherwise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -9,15 +9,21 @@ from msgspec import Struct
 from functions.cli.plan.reading.running_cluster import Manifests
 from functions.cli.report.actions import Actions, actions_of
 from functions.cli.report.consolidating import consolidated, without_blocks
-from functions.cli.report.owners import owners_of, pools_of, with_other_types, with_spot
-from functions.cli.report.repacking import Outcome, Repacking
+from functions.cli.report.owners import (
+    owners_of,
+    pools_of,
+    with_other_types,
+    with_spot,
+    within_architectures,
+)
+from functions.cli.report.repacking import Outcome, Repacking, cheaper_of, joined
 from functions.cli.report.rules import RulesCost, rules_cost
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.provisioning.savings.inventory import FilledNode, inventory
+from shared.provisioning.savings.inventory import FilledNode, by_pool, inventory
 from shared.provisioning.savings.pools import Pool, PoolKind
 
 # No pods follow: no node should be larger than these pods need. Only the price counts: fewer nodes
@@ -52,6 +58,7 @@ class CostReport(Struct, frozen=True, kw_only=True):
         waiting: Number of pending pods that wait for capacity, excluded from all figures.
         rules: What the rules of workloads cost, each pool repacked as it is declared.
         actions: What to do.
+        made_up_spot: Whether the spot prices are not those of EC2.
     """
 
     running: Outcome
@@ -62,6 +69,7 @@ class CostReport(Struct, frozen=True, kw_only=True):
     waiting: int
     rules: RulesCost = RulesCost()
     actions: Actions = Actions()
+    made_up_spot: bool = False
 
     def nodes_of(self, alternative: Alternative) -> tuple[FilledNode, ...]:
         """Return the nodes under an alternative; none where no node can be compared."""
@@ -86,6 +94,8 @@ def cost_report(
     budgets: Sequence[PodDisruptionBudget],
     variants: Sequence[tuple[str, PackingSettings]] = (),
     manifests: Manifests | None = None,
+    *,
+    made_up_spot: bool = False,
 ) -> CostReport:
     """Return what a cluster costs and what it could cost. The same input gives the same report.
 
@@ -95,39 +105,51 @@ def cost_report(
         budgets: All PodDisruptionBudgets with their last status.
         variants: Settings to compare, each with a name.
         manifests: What the API server has, to be edited in actions.
+        made_up_spot: Whether the spot prices are not those of EC2.
     """
     nodes = inventory(snapshot)
     priced = {node.name for node in nodes if node.price_micros_per_hour is not None}
     pools = pools_of(node for node in snapshot.nodes if node.name in priced)
     pool_owners = {
-        pool: replace(owner, consolidation=True)
+        pool: within_architectures(replace(owner, consolidation=True), pools[pool])
         for pool, owner in owners_of(snapshot, pools).items()
     }
     any_type_owners = {
         pool: with_other_types(owner, snapshot) for pool, owner in pool_owners.items()
     }
     with_spot_owners = {pool: with_spot(owner) for pool, owner in any_type_owners.items()}
-    repack = Repacking(replace(snapshot, pending=()), pools)
-    tries = max(_FEWEST_TRIES * len(pools), _PODS_TRIED // max(1, len(snapshot.bound)))
     running = Outcome(nodes=tuple(node for node in nodes if node.name in priced))
-    alternatives = {
-        Alternative.CONSOLIDATED: consolidated(
-            snapshot, pools, pool_owners, budgets, REPACK_SETTINGS, tries=tries
+    repack = Repacking(replace(snapshot, pending=()), pools)
+    tries = _PODS_TRIED // max(1, len(snapshot.bound)) // max(1, len(pools))
+    tries = max(_FEWEST_TRIES, tries)
+
+    def consolidated_from(
+        start: ClusterSnapshot, limits: Sequence[PodDisruptionBudget], pool: Pool
+    ) -> Outcome:
+        owner = pool_owners[pool]
+        plan = repack.of_pool(pool, owner, REPACK_SETTINGS)
+        return consolidated(start, limits, pools[pool], owner, plan, REPACK_SETTINGS, tries=tries)
+
+    # Each contains those before it.
+    steps: Mapping[Alternative, Callable[[Pool], Outcome]] = {
+        Alternative.CONSOLIDATED: lambda pool: consolidated_from(snapshot, budgets, pool),
+        Alternative.REPACKED: lambda pool: repack.bounded(pool, pool_owners[pool], REPACK_SETTINGS),
+        Alternative.OTHER_TYPES: lambda pool: repack.bounded(
+            pool, any_type_owners[pool], REPACK_SETTINGS
         ),
-        Alternative.REPACKED: repack.of_all(pool_owners, REPACK_SETTINGS),
-        Alternative.OTHER_TYPES: repack.of_all(any_type_owners, REPACK_SETTINGS),
-        Alternative.SPOT: repack.of_all(with_spot_owners, REPACK_SETTINGS),
+        Alternative.SPOT: lambda pool: repack.bounded(
+            pool, with_spot_owners[pool], REPACK_SETTINGS
+        ),
     }
+    best = {pool: Outcome(nodes=found) for pool, found in by_pool(running.nodes).items()}
+    outcomes: dict[Alternative, Mapping[Pool, Outcome]] = {}
+    for alternative, step in steps.items():
+        best = {pool: cheaper_of(step(pool), best[pool]) for pool in pools}
+        outcomes[alternative] = best
     rules = rules_cost(
         [repack.of_pool(pool, pool_owners[pool], REPACK_SETTINGS) for pool in pools],
         lambda without: decide(without, REPACK_SETTINGS),
     )
-
-    def unblocked(pool: Pool) -> Outcome:
-        lone = {pool: pools[pool]}
-        free = without_blocks(snapshot)
-        return consolidated(free, lone, pool_owners, (), REPACK_SETTINGS, tries=tries // len(pools))
-
     actions = actions_of(
         snapshot,
         repack,
@@ -135,20 +157,28 @@ def cost_report(
         REPACK_SETTINGS,
         manifests or Manifests(),
         running=running,
-        consolidated=alternatives[Alternative.CONSOLIDATED],
-        unblocked=unblocked,
+        consolidated=outcomes[Alternative.CONSOLIDATED],
+        repacked=outcomes[Alternative.REPACKED],
+        unblocked=lambda pool: consolidated_from(without_blocks(snapshot), (), pool),
         rules=rules,
     )
     declared = {Pool(PoolKind(owner.kind), owner.name) for owner in snapshot.provisioners}
     return CostReport(
         running=running,
         excluded=tuple(node for node in nodes if node.name not in priced),
-        alternatives=alternatives if pools else {},
+        alternatives={
+            alternative: joined(found.values()) for alternative, found in outcomes.items() if found
+        },
         variants=tuple(
-            (name, repack.of_all(any_type_owners, settings)) for name, settings in variants
+            (
+                name,
+                joined([repack.bounded(pool, any_type_owners[pool], settings) for pool in pools]),
+            )
+            for name, settings in variants
         ),
         declared=frozenset(declared & pools.keys()),
         waiting=sum(pod.is_provisionable for pod in snapshot.pending),
         rules=rules,
         actions=actions,
+        made_up_spot=made_up_spot,
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import yaml
+from msgspec import Struct
 
 from functions.cli.plan.cost_of_rules import Rule, RuleKind
 from functions.cli.plan.svg_plan import workload_of
@@ -29,8 +30,8 @@ _UNDERUTILIZED: Final = {"karpenter.sh/v1beta1": "WhenUnderutilized"}
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _SPREADS: Final = "topologySpreadConstraints"
-_VERSIONS: Final = {"Job": "batch/v1"}
-_KINDS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job"})
+# A Job's template cannot be changed.
+_KINDS: Final = frozenset({"StatefulSet", "ReplicaSet"})
 
 
 def with_requirements(raw: Raw, before: Requirements, after: Requirements) -> Raw:
@@ -97,27 +98,44 @@ def manifest_yaml(raw: Raw) -> str:
     return _dump({**head, **rest})
 
 
-def patch_without(pod: Pod, spec: Raw, rule: Rule, *, softened: bool) -> str:
-    """Return a strategic merge patch that takes a rule from a workload, as YAML.
+class WorkloadPatch(Struct, frozen=True, kw_only=True):
+    """A strategic merge patch of a workload.
 
-    It is empty where the workload is not of a kind of Kubernetes' own.
+    Attributes:
+        manifest: As YAML.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    manifest: str
+
+    @property
+    def command(self) -> str:
+        """The command that applies it from a file."""
+        return (
+            f"kubectl patch {self.kind.lower()} {self.name} -n {self.namespace} --patch-file FILE"
+        )
+
+
+def patch_without(pod: Pod, spec: Raw, rule: Rule, *, softened: bool) -> WorkloadPatch | None:
+    """Return a patch that takes a rule from a workload; None where no patch can.
 
     Args:
         spec: Of the pod, as the API server has it.
         softened: Whether the rule becomes a preference where there is one of its kind.
     """
     if pod.owner is None or pod.owner.kind not in _KINDS:
-        return ""
+        return None
     name = workload_of(pod).partition("/")[2]
     kind = "Deployment" if name != pod.owner.name else pod.owner.kind
-    return _dump(
-        {
-            "apiVersion": _VERSIONS.get(kind, "apps/v1"),
-            "kind": kind,
-            "metadata": {"namespace": pod.namespace, "name": name},
-            "spec": {"template": {"spec": _patched(spec, rule, softened=softened)}},
-        }
-    )
+    patch = {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"namespace": pod.namespace, "name": name},
+        "spec": {"template": {"spec": _patched(spec, rule, softened=softened)}},
+    }
+    return WorkloadPatch(kind=kind, namespace=pod.namespace, name=name, manifest=_dump(patch))
 
 
 def _patched(spec: Raw, rule: Rule, *, softened: bool) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from functions.cli.report.owners import with_other_types, with_spot
+from functions.cli.report.owners import with_arm64, with_other_types, with_spot
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.provisioner import Provisioner
@@ -31,11 +31,7 @@ class PoolEdit(Struct, frozen=True, kw_only=True):
 
 
 def edits_of(owner: Provisioner, snapshot: ClusterSnapshot) -> Iterator[PoolEdit]:
-    """Yield the edits that change what a pool may launch, in the order in which they combine.
-
-    No edit allows another architecture: an image may be of one alone, and a cluster does not say
-    so. Such pods would fail to start.
-    """
+    """Yield the edits that change what a pool may launch, in the order in which they combine."""
     zones = {node.labels.get(keys.ZONE, "") for node in snapshot.nodes}
     for edit in (
         PoolEdit(
@@ -52,6 +48,11 @@ def edits_of(owner: Provisioner, snapshot: ClusterSnapshot) -> Iterator[PoolEdit
             title="allow all c, m and r types since the third generation",
             risk="Older and newer processors differ in speed: measure what depends on one.",
             edited=lambda pool: with_other_types(pool, snapshot),
+        ),
+        PoolEdit(
+            title="allow arm64 instances beside amd64 ones",
+            risk="Images must be multi-architecture: one of amd64 alone does not start on arm64.",
+            edited=lambda pool: with_arm64(pool, snapshot),
         ),
         PoolEdit(
             title="allow spot instances beside on-demand ones",

@@ -36,6 +36,8 @@ _TYPE_KEYS: Final = frozenset(
         keys.INSTANCE_MEMORY,
     }
 )
+_AMD64: Final = "amd64"
+_ARM64: Final = "arm64"
 _GENERAL: Final = frozenset({"a", "c", "m", "r", "t"})
 _DEVICES: Final = frozenset(
     {
@@ -90,6 +92,34 @@ def site_of(
         reason=f"{pool} has no node in a zone of the catalogue",
         without_image=never_with_image(owner.template, snapshot.instance_types) - shown,
     )
+
+
+def within_architectures(owner: Provisioner, nodes: Sequence[Node]) -> Provisioner:
+    """Return a pool that launches the architectures that its nodes have, unless it names some.
+
+    A cluster does not say of which architectures an image is: pods may fail to start on another.
+    """
+    shown = {node.labels[keys.ARCH] for node in nodes if keys.ARCH in node.labels}
+    if owner.requirements.get(keys.ARCH) is not None or not shown:
+        return owner
+    named = Requirements.of([Requirement.of(keys.ARCH, *shown)])
+    return replace(owner, requirements=owner.requirements.merge(named))
+
+
+def with_arm64(owner: Provisioner, snapshot: ClusterSnapshot) -> Provisioner:
+    """Return a pool that may launch arm64 instances besides; unchanged if that adds no type."""
+    asked = owner.requirements.get(keys.ARCH)
+    if asked is None or asked.allows(_ARM64) or keys.ARCH in owner.labels:
+        return owner
+    of_type = _of_type(owner)
+    if not any(
+        found.labels.get(keys.ARCH) == _ARM64 and of_type.allow_labels(found.labels)
+        for found in snapshot.instance_types
+    ):
+        return owner
+    kept = [item for item in owner.requirements if item.key != keys.ARCH]
+    both = Requirement.of(keys.ARCH, _AMD64, _ARM64)
+    return replace(owner, requirements=Requirements.of((*kept, both)))
 
 
 def with_other_types(owner: Provisioner, snapshot: ClusterSnapshot) -> Provisioner:
@@ -156,7 +186,7 @@ def _common(nodes: Sequence[Node]) -> Mapping[str, str]:
 
 def _gains_types(owner: Provisioner, snapshot: ClusterSnapshot) -> bool:
     """Return whether a pool launches only general types, and not all that it could."""
-    of_type = Requirements(tuple(item for item in owner.requirements if item.key in _TYPE_KEYS))
+    of_type = _of_type(owner)
     every = Requirements.of(V1ALPHA5.default_type_requirements)
     launches = [found for found in snapshot.instance_types if of_type.allow_labels(found.labels)]
     general = {found.labels.get(keys.INSTANCE_CATEGORY, "") for found in launches} <= _GENERAL
@@ -165,6 +195,11 @@ def _gains_types(owner: Provisioner, snapshot: ClusterSnapshot) -> bool:
         for found in snapshot.instance_types
     )
     return bool(launches) and general and gained
+
+
+def _of_type(owner: Provisioner) -> Requirements:
+    """Return the requirements of a pool that choose among instance types."""
+    return Requirements(tuple(item for item in owner.requirements if item.key in _TYPE_KEYS))
 
 
 def pools_of(nodes: Iterable[Node]) -> Mapping[Pool, tuple[Node, ...]]:

@@ -15,7 +15,7 @@ from functions.cli.report.price_text import (
     monthly_price_text,
     percent_text,
 )
-from functions.cli.report.repacking import Outcome
+from functions.cli.report.repacking import Outcome, on_spot_prices
 from functions.cli.report.shares import DAEMONSETS, UNUSED, shares_by_namespace
 from functions.cli.report.tables_and_bars import (
     TableCell,
@@ -39,9 +39,13 @@ _METHOD: Final = """\
 Every plan is made by Dovetail's planner, which also plans launches: it keeps requests, node \
 selectors, affinity, spreads, taints, volumes' zones and host ports, and reserves what DaemonSets \
 take on each node. It reads requests, not usage.
-The lower bound is proved for each plan: no choice of nodes under the same rules costs less.
+From consolidated to spot, each plan allows what the one before it allows, and more. What is found \
+under the stricter rules counts under the freer ones, too: none costs more than the one before.
+The lower bound is proved for each plan: no choice of new nodes under the same rules costs less.
 A pool is what its NodePool or Provisioner declares. A node group declares nothing in the cluster: \
 it is taken to launch the types, zones and capacity types that its nodes have.
+A pool that names no architecture is planned on that of its nodes, as a cluster does not say of \
+which an image is. What arm64 would save besides is an action of its own.
 A namespace pays for a pod's share of its node's price: the mean of its shares of cpu, memory and \
 devices. What no pod requests is a row of its own.
 Prices are list prices, but for a discount that a note names: no Savings Plans, Reserved Instances \
@@ -106,12 +110,14 @@ def _verdict(report: CostReport) -> str:
     else:
         outcome = report.alternatives[best]
         saved = now - outcome.cost_micros_per_hour
+        on_spot = on_spot_prices(report.running, outcome)
         how = price_text.TITLES[best].lower()
         facts.append(
             fact(
                 f"{hourly_price_text(outcome.cost_micros_per_hour)}/h",
                 f"would be enough: {how}, {percent_text(saved, now)} less, "
-                f"{monthly_price_text(saved)} a month",
+                f"{monthly_price_text(saved)} a month"
+                f"{price_text.spot_text(report, on_spot=on_spot)}",
                 good=True,
             )
         )
@@ -135,7 +141,7 @@ def _alternatives(report: CostReport) -> str:
     longest = max(outcome.cost_micros_per_hour for *_, outcome in (*ways, *variants))
     headings = ("", "", ">$/h", ">lower bound", ">nodes", ">saves", ">a month")
     tables = "".join(
-        table(caption, headings, [_alternative_row(*row, now, longest) for row in rows])
+        table(caption, headings, [_alternative_row(*row, report, longest) for row in rows])
         for caption, rows in (
             (
                 "The same pods, under other rules. The mark on a bar is the proved lower bound.",
@@ -149,13 +155,13 @@ def _alternatives(report: CostReport) -> str:
 
 
 def _alternative_row(
-    title: str, description: str, outcome: Outcome, now: Outcome, longest: int
+    title: str, description: str, outcome: Outcome, report: CostReport, longest: int
 ) -> Sequence[TableCell]:
+    now = report.running
     price, bound = outcome.cost_micros_per_hour, outcome.lower_bound_micros_per_hour
     saved = now.cost_micros_per_hour - price
-    changes = f" {counted(outcome.changes, 'change')}." if outcome.changes else ""
     return (
-        TableCell(text=title, below=description + changes),
+        TableCell(text=title, below=f"{description}{_prices_text(report, outcome)}"),
         price_bar(price, longest, bound, now=outcome is now),
         number(hourly_price_text(price)),
         number("–" if bound is None else hourly_price_text(bound)),
@@ -165,6 +171,11 @@ def _alternative_row(
         ),
         number("" if outcome is now else monthly_price_text(saved), saves=saved),
     )
+
+
+def _prices_text(report: CostReport, outcome: Outcome) -> str:
+    told = price_text.spot_text(report, on_spot=on_spot_prices(report.running, outcome))
+    return f" The saving rests{told}." if told else ""
 
 
 def _pools(report: CostReport) -> str:

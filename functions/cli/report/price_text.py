@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from functions.cli.report.cost_report import Alternative
+from functions.cli.report.cost_report import Alternative, CostReport
+from functions.cli.report.repacking import Outcome, on_spot_prices
 from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, counted
 from shared.model.resources import Resources
 from shared.provisioning.savings.inventory import FilledNode
@@ -25,7 +26,8 @@ DESCRIPTIONS: Final = {
         "PodDisruptionBudgets and annotations allow now. Pods stay in their pools."
     ),
     Alternative.REPACKED: (
-        "Each pool launched anew for the pods that run on it, of whatever it may launch."
+        "Each pool launched anew for the pods that run on it, of whatever it may launch; on the "
+        "architecture of its nodes, unless it names others."
     ),
     Alternative.OTHER_TYPES: (
         "The same, where general pools may launch any c, m and r type since the third generation, "
@@ -53,6 +55,18 @@ def monthly_price_text(micros: int) -> str:
 def percent_text(part: int, whole: int) -> str:
     """Return a share, such as 12 %; a dash where there is no whole."""
     return f"{100 * part / whole:.0f} %".replace("-", "−") if whole else "–"
+
+
+def saved_text(report: CostReport, outcome: Outcome) -> str:
+    """Return what share of its price an outcome saves the cluster, and whether on real prices."""
+    now = report.running.cost_micros_per_hour
+    share = percent_text(now - outcome.cost_micros_per_hour, now)
+    return share + spot_text(report, on_spot=on_spot_prices(report.running, outcome))
+
+
+def spot_text(report: CostReport, *, on_spot: bool) -> str:
+    """Return the clause after a saving part of which are spot prices that nobody pays."""
+    return " on made-up spot prices" if on_spot and report.made_up_spot else ""
 
 
 def resource_percent(nodes: Iterable[FilledNode], name: str) -> int:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from functions.cli.report.owners import site_of
 from shared.disruption.simulate import as_pending
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -21,27 +22,65 @@ from shared.provisioning.savings.pools import Pool
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The nodes of a cluster under some rules.
+    """The nodes of a pool, or of a whole cluster, under some rules.
 
     Attributes:
         nodes: Those that stay and those that would be launched, by pool.
-        lower_bound_micros_per_hour: No plan under these rules costs less; None where no bound is
-            proved.
+        lower_bound_micros_per_hour: No choice of new nodes under these rules costs less; None where
+            no bound is proved.
         held: Pods that keep the node they are on, each with why no new node could take it.
-        changes: Number of consolidation moves that lead to it; 0 for a repacking.
         blocked: Nodes that consolidation may not remove now, each with why.
     """
 
     nodes: tuple[FilledNode, ...]
     lower_bound_micros_per_hour: int | None = None
     held: tuple[tuple[str, str], ...] = ()
-    changes: int = 0
     blocked: tuple[tuple[str, str], ...] = ()
 
     @property
     def cost_micros_per_hour(self) -> int:
         """What the nodes with a known price cost."""
         return cost(self.nodes)
+
+    @property
+    def spot_micros_per_hour(self) -> int:
+        """What those of them cost that are spot instances."""
+        return cost(node for node in self.nodes if node.capacity_type == CapacityType.SPOT)
+
+
+def cheaper_of(found: Outcome, contained: Outcome) -> Outcome:
+    """Return the cheapest nodes known under some rules: found under them, or under stricter ones.
+
+    What is found under stricter rules is a solution under these, too: so a pool never costs more
+    for being allowed more, although no search finds the cheapest nodes each time.
+
+    Args:
+        found: What was found under the rules, for one pool.
+        contained: What is known under rules that allow nothing that these do not.
+    """
+    price, bound = contained.cost_micros_per_hour, found.lower_bound_micros_per_hour
+    if price >= found.cost_micros_per_hour:
+        return found
+    # Nodes that stand may cost less than any that would be launched.
+    known = None if bound is None else min(bound, price)
+    return replace(found, nodes=contained.nodes, lower_bound_micros_per_hour=known)
+
+
+def on_spot_prices(now: Outcome, then: Outcome) -> bool:
+    """Return whether spot prices are part of the difference of two prices."""
+    return now.spot_micros_per_hour != then.spot_micros_per_hour
+
+
+def joined(outcomes: Collection[Outcome]) -> Outcome:
+    """Return the outcomes of pools as that of their cluster; its bound is proved if each is."""
+    bounds = [found.lower_bound_micros_per_hour for found in outcomes]
+    proved = [bound for bound in bounds if bound is not None]
+    return Outcome(
+        nodes=tuple(node for found in outcomes for node in found.nodes),
+        lower_bound_micros_per_hour=sum(proved) if len(proved) == len(bounds) else None,
+        held=tuple(sorted(held for found in outcomes for held in found.held)),
+        blocked=tuple(sorted(blocked for found in outcomes for blocked in found.blocked)),
+    )
 
 
 class PoolPlan(Struct, frozen=True, kw_only=True):
@@ -60,15 +99,11 @@ class PoolPlan(Struct, frozen=True, kw_only=True):
     held: tuple[tuple[str, str], ...]
 
     @property
-    def nodes(self) -> tuple[FilledNode, ...]:
-        """Those that stay and those that would be launched."""
+    def outcome(self) -> Outcome:
+        """Its nodes: those that stay and those that would be launched; without a bound."""
         pods = {pod.uid: pod for pod in self.snapshot.pending}
-        return (*self.kept, *(as_filled(node, self.pool, pods) for node in self.plan.nodes))
-
-    @property
-    def cost_micros_per_hour(self) -> int:
-        """What its nodes cost."""
-        return cost(self.kept) + self.plan.cost_micros_per_hour
+        new = (as_filled(node, self.pool, pods) for node in self.plan.nodes)
+        return Outcome(nodes=(*self.kept, *new), held=tuple(sorted(self.held)))
 
 
 class Repacking:
@@ -96,14 +131,10 @@ class Repacking:
         known.append((owner, settings, plan))
         return plan
 
-    def of_all(self, owners: Mapping[Pool, Provisioner], settings: PackingSettings) -> Outcome:
-        """Return the cluster with every pool launched anew, and a lower bound."""
-        plans = [self.of_pool(pool, owners[pool], settings) for pool in self._pools]
-        return Outcome(
-            nodes=tuple(node for plan in plans for node in plan.nodes),
-            lower_bound_micros_per_hour=sum(map(self._bound, plans)),
-            held=tuple(sorted(held for plan in plans for held in plan.held)),
-        )
+    def bounded(self, pool: Pool, owner: Provisioner, settings: PackingSettings) -> Outcome:
+        """Return what the plan for a pool leads to, with its lower bound."""
+        plan = self.of_pool(pool, owner, settings)
+        return replace(plan.outcome, lower_bound_micros_per_hour=self._bound(plan))
 
     def _bound(self, plan: PoolPlan) -> int:
         # A plan is kept as long as this object, so no other gets its id.

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 from functions.cli.input_error import InputError
 from functions.cli.kubeconfig import add_kubeconfig
 from functions.cli.parser import Subparsers, add_command, add_list, add_settings, unwritable
-from functions.cli.prices import add_prices, chosen_catalog, price_notes
+from functions.cli.prices import add_prices, are_embedded, chosen_catalog, price_notes
 from functions.cli.run_command import run_or_refuse
+from shared.runtime.python_gc import without_python_gc
 
 if TYPE_CHECKING:
     from functions.cli.catalog_runtime import MadeCatalog
@@ -71,7 +72,9 @@ def mount_report(
         help=f"({_WRITE_TO}); .json and .csv are for programs",
     )
     parser.set_defaults(
-        run=lambda arguments: run_or_refuse("report", lambda: _write(arguments, read, make))
+        run=lambda arguments: run_or_refuse(
+            "report", lambda: without_python_gc(lambda: _write(arguments, read, make))
+        )
     )
 
 
@@ -99,7 +102,13 @@ def _write(
     compared = variants(arguments.settings)
     for _, settings in compared:
         notes += overridden_policy_notes(settings, REPACK_SETTINGS, running.snapshot.provisioners)
-    report = cost_report(running.snapshot, running.budgets, compared, running.manifests)
+    report = cost_report(
+        running.snapshot,
+        running.budgets,
+        compared,
+        running.manifests,
+        made_up_spot=are_embedded(arguments),
+    )
     subject = Subject(
         cluster=arguments.name or running.name,
         read_at=read_at,
@@ -133,14 +142,16 @@ def _documents(
     notes: list[str],
 ) -> "tuple[list[Document], str]":
     """Return the documents, and when or from what they were read, in words."""
-    from functions.cli.cluster_dump import dump_cluster  # noqa: PLC0415
     from functions.cli.plan.inputs import read_all  # noqa: PLC0415
     from functions.cli.plan.reading.documents import Document  # noqa: PLC0415
-    from shared.runtime.system import SystemClock  # noqa: PLC0415
 
     if arguments.filename:
         named = ", ".join(Path(name).name for name in arguments.filename)
         return read_all(arguments.filename, notes), f"Read from {named}"
+    # A dump needs nothing of Kubernetes' client.
+    from functions.cli.cluster_dump import dump_cluster  # noqa: PLC0415
+    from shared.runtime.system import SystemClock  # noqa: PLC0415
+
     dump = partial(dump_cluster, context=arguments.context)
     found = [
         Document(where="cluster", raw=raw) for raw in (read or dump)(arguments.kubeconfig, notes)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from functions.cli.report.actions import CostAction
 from functions.cli.report.cost_report import CostReport
 from functions.cli.report.page import Subject
-from functions.cli.report.repacking import Outcome
+from functions.cli.report.repacking import Outcome, on_spot_prices
 from functions.cli.report.rules import RuleInPool
 from functions.cli.report.shares import shares_by_namespace
 from shared.model.codec import to_plain
@@ -31,13 +31,16 @@ def json_report(report: CostReport, subject: Subject) -> str:
         "cluster": subject.cluster,
         "read_at": subject.read_at,
         "prices": to_plain(subject.prices),
-        "plans": {name: _outcome(outcome) for name, outcome in _plans(report)},
-        "settings": {name: _outcome(outcome) for name, outcome in report.variants},
+        "plans": {name: _outcome(outcome, report) for name, outcome in _plans(report)},
+        "settings": {name: _outcome(outcome, report) for name, outcome in report.variants},
         "namespaces": dict(shares_by_namespace(report.running.nodes)),
         "rules": list(map(_rule, report.rules.rules)),
-        "rules_not_tried": report.rules.untried,
+        "rules_not_tried": [
+            {"workload": workload, "rule": rule} for workload, rule in report.rules.untried
+        ],
         "actions": list(map(_action, report.actions.listed)),
         "pool_edits_together_micros_per_hour": report.actions.together_micros_per_hour,
+        "spot_prices_are_made_up": report.made_up_spot,
         "nodes_left_out": len(report.excluded),
         "pods_that_wait": report.waiting,
         "notes": list(subject.notes),
@@ -78,6 +81,7 @@ def _action(action: CostAction) -> Mapping[str, Any]:
         "title": action.title,
         "pool": {"kind": str(action.pool.kind), "name": action.pool.name},
         "saving_micros_per_hour": action.saving_micros_per_hour,
+        "saving_rests_on_spot_prices": action.on_spot_prices,
         "risk": action.risk,
         "how": action.how,
         "manifest": action.manifest,
@@ -95,10 +99,11 @@ def _rule(one: RuleInPool) -> Mapping[str, Any]:
     }
 
 
-def _outcome(outcome: Outcome) -> Mapping[str, Any]:
+def _outcome(outcome: Outcome, report: CostReport) -> Mapping[str, Any]:
     return {
         "cost_micros_per_hour": outcome.cost_micros_per_hour,
         "lower_bound_micros_per_hour": outcome.lower_bound_micros_per_hour,
+        "saving_rests_on_spot_prices": on_spot_prices(report.running, outcome),
         "nodes": len(outcome.nodes),
         "pools": list(map(_pool, sorted(by_pool(outcome.nodes).items()))),
         "pods_that_keep_their_node": dict(outcome.held),

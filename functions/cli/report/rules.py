@@ -5,20 +5,29 @@ from typing import Final
 
 from msgspec import Struct
 
-from functions.cli.plan.cost_of_rules import MOST_RULES, Rule, RuleCost, costs_of_rules, rules_of
+from functions.cli.plan.cost_of_rules import (
+    MOST_RULES,
+    Rule,
+    RuleCost,
+    RuleKind,
+    costs_of_rules,
+    rules_of,
+)
 from functions.cli.plan.svg_plan import workload_of
+from functions.cli.plan.what_if import totals
 from functions.cli.report.carrying_out import carry_out
 from functions.cli.report.repacking import PoolPlan
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
+from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, MEMORY
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.provisioning.savings.pools import Pool
 
 # Of all plans together: a second or two of one processor.
-_MOST_PODS: Final = 6_000
+MOST_PODS: Final = 6_000
 
 
 class RuleInPool(Struct, frozen=True, kw_only=True):
@@ -40,11 +49,11 @@ class RulesCost(Struct, frozen=True, kw_only=True):
     """What rules cost, the dearest first.
 
     Attributes:
-        untried: Number of rules for which no plan was made.
+        untried: Workload and name of each rule for which no plan was made.
     """
 
     rules: tuple[RuleInPool, ...] = ()
-    untried: int = 0
+    untried: tuple[tuple[str, str], ...] = ()
 
 
 class _Candidate(Struct, frozen=True, kw_only=True):
@@ -52,6 +61,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
 
     Attributes:
         at_most: An estimate of what it could cost, in micro-dollars per hour.
+        implied: Whether every node that the pool may launch satisfies it: it costs nothing.
     """
 
     plan: PoolPlan
@@ -59,6 +69,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
     pod: Pod
     nodes: tuple[PlannedNode, ...]
     at_most: int
+    implied: bool
 
 
 def rules_cost(plans: Iterable[PoolPlan], decide: Callable[[ClusterSnapshot], Plan]) -> RulesCost:
@@ -75,26 +86,32 @@ def rules_cost(plans: Iterable[PoolPlan], decide: Callable[[ClusterSnapshot], Pl
     """
     found = [candidate for plan in plans for candidate in _candidates(plan)]
     found.sort(key=lambda one: (-one.at_most, one.plan.pool, one.rule.workload, one.rule.name))
-    tried = _within_bounds(found)
+    tried, left = _within_bounds(found)
     costs = sorted(
         (_cost(one, decide) for one in tried),
         key=lambda one: (
             -one.cost.cost_micros_per_hour, one.pool, one.rule.workload, one.rule.name
         )
     )  # fmt: skip
-    return RulesCost(rules=tuple(costs), untried=len(found) - len(tried))
+    return RulesCost(
+        rules=tuple(costs), untried=tuple((one.rule.workload, one.rule.name) for one in left)
+    )
 
 
-def _within_bounds(found: Iterable[_Candidate]) -> list[_Candidate]:
-    """Return the candidates to try: those whose pods fit what may be planned in all."""
+def _within_bounds(
+    found: Iterable[_Candidate],
+) -> tuple[list[_Candidate], list[_Candidate]]:
+    """Return the candidates to try, those whose pods fit what may be planned in all, and others."""
     tried: list[_Candidate] = []
-    left = _MOST_PODS
+    left: list[_Candidate] = []
+    pods = rules = 0
     for one in found:
-        pods = sum(len(node.pods) for node in one.nodes)
-        if pods <= left and len(tried) < MOST_RULES:
-            tried.append(one)
-            left -= pods
-    return tried
+        more = 0 if one.implied else sum(len(node.pods) for node in one.nodes)
+        fits = one.implied or (pods + more <= MOST_PODS and rules < MOST_RULES)
+        (tried if fits else left).append(one)
+        if fits and not one.implied:
+            pods, rules = pods + more, rules + 1
+    return tried, left
 
 
 def _candidates(plan: PoolPlan) -> Iterator[_Candidate]:
@@ -123,7 +140,21 @@ def _candidates(plan: PoolPlan) -> Iterator[_Candidate]:
                 pod=first[rule.workload],
                 nodes=on,
                 at_most=max(sum(map(_free, on)), round(price - usual)),
+                implied=_is_implied(rule, first[rule.workload], plan.snapshot.provisioners[0]),
             )
+
+
+def _is_implied(rule: Rule, pod: Pod, owner: Provisioner) -> bool:
+    """Return whether what a pod asks of nodes is what its pool requires of them anyway."""
+    if rule.kind != RuleKind.NODES:
+        return False
+    asked = pod.scheduling
+    terms = (asked.node_selector, *asked.required_terms)
+    return all(
+        (own := owner.requirements.get(item.key)) is not None and own.intersect(item) == own
+        for requirements in terms
+        for item in requirements
+    )
 
 
 def _free(node: PlannedNode) -> int:
@@ -140,19 +171,19 @@ def _cost(one: _Candidate, decide: Callable[[ClusterSnapshot], Plan]) -> RuleInP
         nodes=one.nodes,
         cost_micros_per_hour=sum(node.price_micros_per_hour for node in one.nodes),
     )
-    snapshot = _of_nodes(one.plan, one.nodes)
-    (cost,) = costs_of_rules(snapshot, (one.rule,), part, decide)
     nodes = len(one.nodes)
+    # Without a rule the nodes may also stay as they are.
+    cost = stays = RuleCost(
+        workload=one.rule.workload,
+        rule=one.rule.name,
+        cost_micros_per_hour=0,
+        pods_left_out=0,
+        without=totals(part),
+    )
+    if not one.implied:
+        (cost,) = costs_of_rules(_of_nodes(one.plan, one.nodes), (one.rule,), part, decide)
     if cost.without.waiting or cost.cost_micros_per_hour < 0:
-        # Without a rule the nodes may also stay as they are.
-        stays = replace(
-            cost.without,
-            cost_micros_per_hour=part.cost_micros_per_hour,
-            nodes=nodes,
-            placed=sum(len(node.pods) for node in one.nodes),
-            waiting=0,
-        )
-        cost = replace(cost, cost_micros_per_hour=0, without=stays)
+        cost = stays
     return RuleInPool(pool=one.plan.pool, rule=one.rule, pod=one.pod, nodes=nodes, cost=cost)
 
 

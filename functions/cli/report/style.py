@@ -65,6 +65,16 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px
   font: 13px/1.45 ui-monospace, "DejaVu Sans Mono", monospace; }
 footer { margin-top: 40px; padding-top: 12px; border-top: 1px solid var(--line);
   color: var(--soft); font-size: 13px; }
+tfoot th { white-space: nowrap; }
+@media screen and (max-width: 640px) { main { padding: 20px 14px 48px; }
+  table, tbody, tfoot, caption { display: block; } thead { display: none; }
+  tr { display: flex; flex-wrap: wrap; gap: 2px 16px; padding: 8px 14px;
+    border-bottom: 1px solid var(--line); }
+  tbody:last-child tr:last-child, tfoot tr { border-bottom: 0; }
+  th, td, tbody th small, td small { padding: 0; border: 0; max-width: none; }
+  td.n { text-align: left; } td:empty { display: none; } td:has(.bar) { flex: 1 0 100%; }
+  td[data-label]::before { content: attr(data-label) " "; color: var(--soft); font-size: 13px; }
+  td.n small { display: inline; } td.n small::before { content: " · "; } }
 @media print { :root { color-scheme: light; --page: #fff; --card: #fff; --ink: #000; --soft: #444;
   --line: #bbb; --now: #8a95a0; --good: #1f7a4d; --bad: #b3402b; --bound: #c07a12; --cpu: #3b74b9;
   --memory: #8d5fb3; --free: #e4e7e9; --tint: #fff; }

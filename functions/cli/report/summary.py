@@ -8,7 +8,8 @@ from functions.cli.report.price_text import (
     TITLES,
     hourly_price_text,
     monthly_price_text,
-    percent_text,
+    saved_text,
+    spot_text,
 )
 from shared.model.dollars_and_counts import counted
 
@@ -28,12 +29,12 @@ def summary_lines(report: CostReport) -> tuple[str, ...]:
         lines.append(
             f"{TITLES[alternative].lower()}: {hourly_price_text(price)}/h, "
             f"{counted(len(outcome.nodes), 'node')}, "
-            f"saves {percent_text(now - price, now)}{proved}"
+            f"saves {saved_text(report, outcome)}{proved}"
         )
     for place, action in enumerate(report.actions.listed[:_ACTIONS_SHOWN], 1):
         saved = action.saving_micros_per_hour
         lines.append(
             f"action {place}: {action.title}: saves {hourly_price_text(saved)}/h, "
-            f"{monthly_price_text(saved)} a month"
+            f"{monthly_price_text(saved)} a month{spot_text(report, on_spot=action.on_spot_prices)}"
         )
     return tuple(lines)

@@ -74,8 +74,9 @@ def table(
         last: The row of sums.
     """
     head = "".join(map(_heading, headings))
-    body = "".join(_row(row) for row in rows)
-    foot = f"<tfoot>{_row(last)}</tfoot>" if last else ""
+    labels = [text.removeprefix(">") for text in headings]
+    body = "".join(_row(row, labels) for row in rows)
+    foot = f"<tfoot>{_row(last, labels)}</tfoot>" if last else ""
     told = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
         f'<div class="scroll"><table>{told}'
@@ -88,14 +89,17 @@ def _heading(text: str) -> str:
     return f'<th scope="col"{kind}>{escape(text.removeprefix(">"))}</th>'
 
 
-def _row(cells: Sequence[TableCell]) -> str:
+def _row(cells: Sequence[TableCell], labels: Sequence[str]) -> str:
     first, *others = cells
-    return f'<tr><th scope="row">{_inside(first)}</th>{"".join(map(_cell, others))}</tr>'
+    row = "".join(map(_cell, others, labels[1:]))
+    return f'<tr><th scope="row">{_inside(first)}</th>{row}</tr>'
 
 
-def _cell(cell: TableCell) -> str:
+def _cell(cell: TableCell, label: str) -> str:
+    """Return a cell; it carries its heading for narrow screens, which show no head."""
     kind = f' class="{cell.kind}"' if cell.kind else ""
-    return f"<td{kind}>{_inside(cell)}</td>"
+    named = f' data-label="{escape(label, quote=True)}"' if label else ""
+    return f"<td{kind}{named}>{_inside(cell)}</td>"
 
 
 def _inside(cell: TableCell) -> str:

@@ -147,6 +147,12 @@ def test_the_same_objects_in_a_list_of_lists_give_the_same_report(
     assert page == report_of("mixed").page
 
 
+def test_each_number_carries_its_heading_for_narrow_screens(of_dump: str) -> None:
+    numbers = re.findall(r'<td class="n[^>]*>', of_dump)
+    assert numbers
+    assert all("data-label=" in found for found in numbers)
+
+
 def cents(amount: str) -> float:
     return float(amount.split(maxsplit=1)[0].replace("$", "").replace(",", "").replace("−", "-"))
 
@@ -180,9 +186,11 @@ def test_a_cluster_of_karpenter(report_of: Callable[[str], Report]) -> None:
     assert pools["batch NodePool"][0] == "4 × c5.2xlarge spot"
     assert "What prod costs, and what it could cost" in page
     assert said[0] == "as it runs: $4.8074/h, $3,509 a month, 16 nodes"
-    assert said[2].startswith("repacked: $1.4637/h, 8 nodes, saves 70 %, lower bound $1.3398/h")
+    assert said[2].startswith(
+        "repacked: $1.6216/h, 8 nodes, saves 66 % on made-up spot prices, lower bound $1.5040/h"
+    )
     # A PodDisruptionBudget that allows nothing holds the three nodes of payments.
-    assert said[1].startswith("consolidated: $1.8057/h, 10 nodes")
+    assert said[1].startswith("consolidated: $1.9096/h, 10 nodes")
 
 
 def test_a_report_ends_with_what_to_do(report_of: Callable[[str], Report]) -> None:
@@ -191,11 +199,18 @@ def test_a_report_ends_with_what_to_do(report_of: Callable[[str], Report]) -> No
     assert heading == "What to do"
     listed = [line for line in found.said if line.startswith("action ")]
     assert len(listed) == 3
-    assert listed[0].startswith("action 1: NodePool general: consolidate 12 nodes into 8: saves $")
+    assert re.fullmatch(
+        r"action 1: NodePool general: allow spot instances beside on-demand ones: saves "
+        r"\$\d\.\d{4}/h, \$\d+ a month on made-up spot prices",
+        listed[0],
+    )
+    text = " ".join(Text(found.page).words)
+    assert "what consolidation saves in NodePool batch, NodePool general, $2.8978/h" in text
     assert "kind: NodePool" in found.page
     assert "Savings overlap: do not add them." in found.page
     together = " ".join(Text(report_of("node-groups").page).words)
     assert "All edits of 3 pools together, as one plan: $0.7379/h." in together
+    assert together.rstrip().count("less than what runs on made-up spot prices.") == 1
 
 
 def test_the_dear_rules_are_shown_and_the_others_counted(
@@ -212,7 +227,7 @@ def test_the_dear_rules_are_shown_and_the_others_counted(
     ]  # fmt: skip
     dear = [node("x", "m5.24xlarge", "a", {})]
     page = written(tmp_path, [*nodes, *dear, *pods])
-    assert "40 of 40 rules cost nothing. 5 more could cost less and were not tried." in page
+    assert "Not tried: 5 rules that could cost less, of shop/w" in page
 
 
 def test_a_cluster_of_node_groups_names_itself(report_of: Callable[[str], Report]) -> None:
@@ -347,6 +362,7 @@ def test_a_running_cluster_is_read_with_live_prices(
     page = target.read_text(encoding="utf-8")
     assert re.search(r"Read at \d{4}-\d\d-\d\d \d\d:\d\d UTC\.", page)
     assert "those that ship with Dovetail" not in page
+    assert "made-up" not in page
     assert "<li>PodDisruptionBudget: may not be read</li>" in page
     assert capsys.readouterr().out.endswith(f"written to {target}\n")
 
@@ -367,6 +383,8 @@ def test_what_cannot_be_read_is_one_line(
     assert refused(tmp_path, DUMPS["karpenter"](), "--set", "preference_policy=Ignore") == 2
     assert "does not reach NodePool" in capsys.readouterr().err
     assert not (tmp_path / "r.html").exists()
+    assert run("-f", "dump.json", "--output", str(tmp_path / "missing" / "r.html")) == 2
+    assert "--output" in capsys.readouterr().err
 
 
 def test_prices_of_another_region_are_refused_with_what_to_run(
@@ -465,6 +483,13 @@ def test_the_report_is_written_for_programs_by_the_name_of_its_file(tmp_path: Pa
         one["saving_micros_per_hour"] for one in found["actions"]
     ]
     assert found["rules"][0]["workload"] == "reports/crunch"
+    assert found["rules_not_tried"] == []
+    assert found["spot_prices_are_made_up"]
+    resting = {name for name, one in found["plans"].items() if one["saving_rests_on_spot_prices"]}
+    assert resting == {"consolidated", "repacked", "other types", "spot"}
+    resting = {one["title"] for one in found["actions"] if one["saving_rests_on_spot_prices"]}
+    assert "managed node group general: allow spot instances beside on-demand ones" in resting
+    assert "managed node group general: remove 9 of 15 nodes" not in resting
 
 
 def test_a_discount_holds_for_on_demand_prices_alone(tmp_path: Path) -> None:

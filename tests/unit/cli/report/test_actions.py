@@ -10,7 +10,7 @@ import yaml
 from functions.cli.plan.cost_of_rules import RuleKind, rules_of
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.running_cluster import read_running_cluster
-from functions.cli.report.actions import CostAction
+from functions.cli.report.actions import CostAction, changed_nodes_text
 from functions.cli.report.cost_report import (
     REPACK_SETTINGS,
     Alternative,
@@ -18,20 +18,26 @@ from functions.cli.report.cost_report import (
     cost_report,
 )
 from functions.cli.report.edited_manifests import (
+    WorkloadPatch,
     consolidating,
     manifest_yaml,
     patch_without,
     with_requirements,
 )
 from functions.cli.report.edits import edits_of, with_edits
-from functions.cli.report.owners import owners_of, pools_of
-from functions.cli.report.repacking import Repacking
+from functions.cli.report.owners import owners_of, pools_of, within_architectures
+from functions.cli.report.repacking import Outcome, Repacking, cheaper_of, joined
 from functions.cli.report.rules import rules_cost
 from shared.instance_types.catalog import embedded_catalog
 from shared.manifests.custom_resources.node_pools import decode_node_pool
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.plan import Plan
 from shared.model.requirements import Requirement, Requirements
+from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
+from shared.provisioning.savings.inventory import FilledNode
+from shared.provisioning.savings.pools import Pool, PoolKind
 from tests.unit.cli.dumps import (
     NODE_CLASS,
     Object,
@@ -85,13 +91,31 @@ def test_actions_are_those_that_save_most_and_each_saves_enough() -> None:
 
 
 def test_the_saving_of_an_edit_is_that_of_its_own_plan() -> None:
-    report = of_karpenter()
-    base = report.alternatives[Alternative.REPACKED].cost_micros_per_hour
-    edit = action(report, "allow spot")
-    # The only edit of a pool: one plan of all pools with it saves as much.
-    assert report.actions.edited_pools == 1
-    assert base - edit.saving_micros_per_hour == report.actions.together_micros_per_hour
+    documents = [Document(where="dump", raw=raw) for raw in karpenter()]
+    snapshot = read_running_cluster(documents, CATALOG).snapshot
+    pools = pools_of(snapshot.nodes)
+    pool = next(found for found in pools if found.name == "general")
+    declared = owners_of(snapshot, pools)[pool]
+    owner = within_architectures(declared, pools[pool])
+    repack = Repacking(snapshot, pools)
+    (spot,) = (found for found in edits_of(owner, snapshot) if "spot" in found.title)
+    before, after = (
+        repack.of_pool(pool, one, REPACK_SETTINGS).outcome for one in (owner, spot.edited(owner))
+    )
+    edit = action(of_karpenter(), "general: allow spot")
+    assert edit.saving_micros_per_hour == before.cost_micros_per_hour - after.cost_micros_per_hour
     assert "interrupts" in edit.risk
+
+
+def test_arm64_is_an_action_of_its_own_where_pools_name_no_architecture() -> None:
+    report = of_karpenter()
+    planned = [node for outcome in report.alternatives.values() for node in outcome.nodes]
+    types = {CATALOG.get(found.instance_type) for found in planned}
+    assert {found.labels["kubernetes.io/arch"] for found in types if found} == {"amd64"}
+    found = action(report, "general: allow arm64 instances")
+    assert found.risk.startswith("Images must be multi-architecture")
+    written = yaml.safe_load(found.manifest)["spec"]["template"]["spec"]["requirements"]
+    assert written[-1] == needs("kubernetes.io/arch", "amd64", "arm64")
 
 
 def test_the_yaml_of_an_edit_is_the_declared_object_with_one_requirement_changed() -> None:
@@ -104,7 +128,7 @@ def test_the_yaml_of_an_edit_is_the_declared_object_with_one_requirement_changed
 
 
 def test_pods_that_a_budget_holds_are_an_action_of_their_own() -> None:
-    found = action(of_karpenter(), "may not be now")
+    found = action(of_karpenter(), "free 3 nodes that pods or annotations keep")
     assert "PodDisruptionBudget ledger holds pod payments/ledger-0" in found.how
     assert found.manifest == ""
 
@@ -114,8 +138,10 @@ def test_of_a_node_group_the_group_is_named_instead_of_yaml() -> None:
     found = action(report, "general: allow spot")
     assert found.manifest == ""
     assert "change managed node group general where it is defined" in found.how
-    smaller = action(report, "general: consolidate 15 nodes into 6")
-    assert "lower the size of managed node group general" in smaller.how
+    smaller = action(report, "general: remove 9 of 15 nodes")
+    assert smaller.how == (
+        "Drain them one by one; managed node group general gets the size 6 where it is defined."
+    )
 
 
 def test_a_rule_of_a_workload_in_two_pools_is_one_action() -> None:
@@ -164,7 +190,7 @@ def test_nodes_that_only_lose_what_is_empty_are_consolidated_by_an_edit() -> Non
     pool = node_pool("web", needs(FAMILY, "m5"), needs(HOW, "on-demand"))
     pool["spec"]["disruption"] = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"}
     pods = workload("shop", "web", 4, nodes, "500m", "1Gi")
-    found = action(reported(pool, NODE_CLASS, *nodes, *pods), "consolidate 4 nodes into 1")
+    found = action(reported(pool, NODE_CLASS, *nodes, *pods), "let consolidation replace all 4")
     assert yaml.safe_load(found.manifest)["spec"]["disruption"] == {
         "consolidationPolicy": "WhenEmptyOrUnderutilized",
         "consolidateAfter": "30s",
@@ -199,15 +225,15 @@ def test_what_forbids_consolidation_is_edited(
 
 def test_each_edit_gives_yaml_that_reads_as_what_was_planned() -> None:
     raw = node_pool(
-        "web", needs(FAMILY, "m5"), needs(SIZE, "large"), needs(ZONE, "us-east-1a"),
-        needs(HOW, "on-demand"),
+        "web", needs(FAMILY, "m5", "m6g"), needs(SIZE, "large"), needs(ZONE, "us-east-1a"),
+        needs(HOW, "on-demand"), needs("kubernetes.io/arch", "amd64"),
     )  # fmt: skip
     classes = {"default": NODE_CLASS}
     owner = decode_node_pool(raw, classes)
     nodes = [node(f"n{zone}", "m5.large", zone, {}) for zone in "ab"]
     snapshot = read_running_cluster([Document(where="d", raw=n) for n in nodes], CATALOG).snapshot
     edits = list(edits_of(owner, snapshot))
-    assert len(edits) == 4
+    assert len(edits) == 5
     for some in ([], *([edit] for edit in edits), edits):
         planned = with_edits(owner, some).requirements
         again = decode_node_pool(with_requirements(raw, owner.requirements, planned), classes)
@@ -258,7 +284,8 @@ def test_a_patch_has_the_fields_without_the_rule(
     snapshot = waiting(**spec)
     rule = next(found for found in rules_of(snapshot) if found.kind == kind)
     written = patch_without(snapshot.pending[0], spec, rule, softened=softened)
-    assert yaml.safe_load(written)["spec"]["template"]["spec"] == patched
+    assert written is not None
+    assert yaml.safe_load(written.manifest)["spec"]["template"]["spec"] == patched
 
 
 def waiting(
@@ -276,17 +303,20 @@ def waiting(
 
 
 def test_a_patch_names_the_workload_or_is_left_to_who_defines_it() -> None:
-    def patch(name: str, kind: str, **labels: str) -> Any:
+    def patch(name: str, kind: str, **labels: str) -> WorkloadPatch | None:
         snapshot = waiting(name, kind, labels, **spread("web"))
         (rule,) = rules_of(snapshot)
         (found,) = snapshot.pending
-        return yaml.safe_load(patch_without(found, spread("web"), rule, softened=True))
+        return patch_without(found, spread("web"), rule, softened=True)
 
-    hashed = patch("web-5f", "ReplicaSet", **{"pod-template-hash": "5f"})
+    found = patch("web-5f", "ReplicaSet", **{"pod-template-hash": "5f"})
+    assert found is not None
+    hashed = yaml.safe_load(found.manifest)
     assert (hashed["apiVersion"], hashed["kind"]) == ("apps/v1", "Deployment")
     assert hashed["metadata"] == {"namespace": "shop", "name": "web"}
-    assert patch("web", "Job")["apiVersion"] == "batch/v1"
-    assert patch("web", "Rollout") is None
+    assert found.command == "kubectl patch deployment web -n shop --patch-file FILE"
+    # The template of a Job cannot be changed.
+    assert patch("web", "Job") is patch("web", "Rollout") is None
 
 
 def test_rules_are_tried_within_bounds_and_never_cost_less_than_nothing() -> None:
@@ -298,8 +328,22 @@ def test_rules_are_tried_within_bounds_and_never_cost_less_than_nothing() -> Non
     ]  # fmt: skip
     report = reported(*pools, *with_daemons(nodes), *many)
     assert len(report.rules.rules) == 40
-    assert report.rules.untried == 5
+    tried = {one.rule.workload for one in report.rules.rules}
+    assert len({workload for workload, _ in report.rules.untried} - tried) == 5
     assert min(one.cost.cost_micros_per_hour for one in report.rules.rules) == 0
+
+
+def test_what_a_pool_requires_of_nodes_anyway_costs_its_pods_nothing() -> None:
+    nodes = pool_nodes(1)
+    pool = node_pool("web", needs(FAMILY, "m5"), needs(HOW, "on-demand"))
+    pods = [
+        entry for n in range(45)
+        for entry in workload("shop", f"w{n}", 1, nodes, "50m", "64Mi", nodeSelector={
+            FAMILY: "m5", "kubernetes.io/arch": "amd64"})
+    ]  # fmt: skip
+    rules = reported(pool, NODE_CLASS, *nodes, *pods).rules
+    assert [one.cost.cost_micros_per_hour for one in rules.rules] == [0] * 45
+    assert rules.untried == ()
 
 
 def test_a_rule_without_which_no_cheaper_plan_is_found_costs_nothing() -> None:
@@ -324,6 +368,56 @@ def test_pods_that_go_to_nodes_that_stay_have_no_rule_to_price() -> None:
     assert reported(*nodes, *held, *moved).rules.rules == ()
 
 
+def test_what_an_autoscaler_does_by_itself_is_no_action() -> None:
+    report = of_karpenter()
+    assert [pool.name for pool in report.actions.by_themselves] == ["batch", "general"]
+    saved = report.running.cost_micros_per_hour
+    saved -= report.alternatives[Alternative.CONSOLIDATED].cost_micros_per_hour
+    assert report.actions.by_themselves_micros_per_hour == saved
+    assert not any("nodes by" in found.title for found in report.actions.listed)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "said"),
+    [
+        ({"m5.large": 3}, {"m5.large": 1}, "remove 2 of 3 nodes"),
+        ({"m5.large": 1}, {}, "remove its only node"),
+        ({"m5.large": 3}, {"m5.large": 2, "c5.large": 1}, "replace 1 of 3 nodes by another"),
+        ({"m5.large": 3}, {"c5.large": 2}, "replace all 3 nodes by 2 others"),
+        ({"m5.large": 3}, {"m5.large": 1, "c5.large": 4}, "replace 2 of 3 nodes by 4 cheaper ones"),
+    ],
+)
+def test_what_consolidation_does_to_nodes_is_said_in_a_few_words(
+    now: Mapping[str, int], then: Mapping[str, int], said: str
+) -> None:
+    def nodes(types: Mapping[str, int]) -> Outcome:
+        return Outcome(
+            nodes=tuple(filled(name) for name, count in types.items() for _ in range(count))
+        )
+
+    assert changed_nodes_text(nodes(now), nodes(then)) == said
+
+
+def filled(of_type: str, price: int = 1, how: CapacityType = CapacityType.ON_DEMAND) -> FilledNode:
+    return FilledNode(
+        pool=Pool(PoolKind.NODE_POOL, "web"), instance_type=of_type, zone="us-east-1a",
+        capacity_type=how, price_micros_per_hour=price, allocatable=Resources(), pods=(),
+        daemons=Resources(),
+    )  # fmt: skip
+
+
+def test_a_pool_never_costs_more_for_being_allowed_more() -> None:
+    dear, cheap = (Outcome(nodes=(filled("m5.large", price),)) for price in (3, 2))
+    proved = replace(dear, lower_bound_micros_per_hour=3, held=(("shop/web-0", "no room"),))
+    assert cheaper_of(cheap, dear) is cheap
+    assert cheaper_of(dear, cheap) == cheap
+    assert cheaper_of(proved, cheap) == replace(
+        proved, nodes=cheap.nodes, lower_bound_micros_per_hour=2
+    )
+    assert joined([proved, cheap]).lower_bound_micros_per_hour is None
+    assert joined([proved, proved]).lower_bound_micros_per_hour == 6
+
+
 def test_what_blocks_nodes_that_are_full_is_no_action() -> None:
     labels = {"eks.amazonaws.com/nodegroup": "g"}
     nodes = [node(f"n{n}", "m5.large", "a", labels) for n in range(3)]
@@ -331,7 +425,7 @@ def test_what_blocks_nodes_that_are_full_is_no_action() -> None:
     wide = workload("shop", "api", 2, nodes[1:], "100m", "1Gi")
     report = reported(*nodes, *full, *wide, budget("shop", "web", 0))
     assert report.alternatives[Alternative.CONSOLIDATED].blocked
-    assert not any("may not be now" in found.title for found in report.actions.listed)
+    assert not any("keep from consolidation" in found.title for found in report.actions.listed)
 
 
 def test_a_workload_that_is_not_known_as_written_is_edited_where_it_is_defined() -> None:
