@@ -23,7 +23,6 @@ from functions.cli.plan.packing_settings import (
 )
 from functions.cli.printable_text import printable_text
 from functions.cli.run_command import run_or_refuse
-from shared.model import labels as keys
 from shared.model.errors import InvalidManifestError
 
 if TYPE_CHECKING:
@@ -466,7 +465,7 @@ def _in_zones(
 ) -> "ClusterSnapshot":
     """Return the snapshot limited to `--zones`, `--subnets` or the zones of a running cluster.
 
-    A note is added if neither option is given.
+    Else zones are assumed. Notes say what is not given.
     """
     from functions.cli.plan.inputs import read_bytes  # noqa: PLC0415
     from functions.cli.plan.reading import subnets  # noqa: PLC0415
@@ -477,18 +476,10 @@ def _in_zones(
         content = read_bytes(arguments.subnets)
         given = subnets.read_subnets(arguments.subnets, content, catalog)
         return subnets.within_subnets(snapshot, given, catalog)
-    if _names_cluster(arguments):
-        found = sorted(
-            {node.labels[keys.ZONE] for node in snapshot.nodes if keys.ZONE in node.labels}
-        )
-        if found:
-            notes.append(
-                f"zones: those of the cluster's nodes ({', '.join(found)}), or say --zones"
-            )
-            return subnets.within_zones(snapshot, tuple(found))
-    if note := subnets.unknown_zones_note(snapshot.provisioners, catalog):
-        notes.append(note)
-    return snapshot
+    if _names_cluster(arguments) and (found := subnets.node_zones(snapshot)):
+        notes.append(f"zones: those of the cluster's nodes ({', '.join(found)}), or say --zones")
+        return subnets.within_zones(snapshot, found)
+    return subnets.within_assumed_zones(snapshot, catalog, notes)
 
 
 def _write_files(arguments: argparse.Namespace, plan_run: "PlanRun") -> None:
