@@ -302,7 +302,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
 def _diff(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.diff_command import run_diff  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
-    from functions.cli.plan.manifest_diff import Planned  # noqa: PLC0415
+    from functions.cli.plan.without_place import Planned  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
     _refuse(arguments, "--diff", *_OF_ONE_PLAN, *_SCENARIOS, "cost_of_rules")
@@ -344,6 +344,7 @@ def _scenarios(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import scenarios  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
     from functions.cli.plan.scenarios_command import TODAY, scenarios_text  # noqa: PLC0415
+    from functions.cli.plan.without_place import Planned  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
     _refuse(arguments, "other circumstances", *_OF_ONE_PLAN, "cost_of_rules")
@@ -358,10 +359,12 @@ def _scenarios(arguments: argparse.Namespace) -> int:
     for scenario in (scenarios.Scenario(name=TODAY), *asked):
         of = read_catalog(scenario.catalog, setup) if scenario.catalog else catalog
         snapshot = _snapshot(arguments, scenario.of_documents(planned), of, settings, notes)
-        columns.append((scenario.name, decide(scenario.of_snapshot(snapshot), settings)))
+        changed = scenario.of_snapshot(snapshot)
+        plan = decide(changed, settings)
+        columns.append((scenario.name, Planned(snapshot=changed, plan=plan)))
     sys.stdout.write(scenarios_text(columns, arguments.output))
     sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
-    return UNPLACED if columns[0][1].unschedulable else PLACED
+    return UNPLACED if columns[0][1].plan.unschedulable else PLACED
 
 
 def _cost_of_rules(arguments: argparse.Namespace) -> int:
