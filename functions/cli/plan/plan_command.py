@@ -67,11 +67,12 @@ byte-identical; with other settings, what they change in $, nodes and pods.
   dovetail plan -f examples/big --save plan.json.gz
   dovetail replay plan.json.gz --set max_node_vcpus=16
 """
-_PLAN_CODES: Final = """exit codes:
-  0  every pod is placed
-  1  with --diff: it costs more than --max-increase
+_PLAN_CODES: Final = """exit codes, of which the first that applies:
   2  bad input: one line says which file, document and field, and what was expected
-  3  some pods are not placed: the plan says why; with --diff: that had one or are new
+  1  with --diff: it costs more than --max-increase, also if pods are not placed
+  3  some pods are not placed: the plan says why; with --diff: that had a place or are new
+  0  every pod is placed; with --diff: that had a place or is new
+  130  it was stopped by Ctrl-C
 """
 _REPLAY_CODES: Final = """exit codes:
   0  the same plan, byte for byte; with --set: the difference was printed

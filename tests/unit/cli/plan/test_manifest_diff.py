@@ -1,6 +1,7 @@
 """`dovetail plan --diff`: what a change of manifests does to their plan."""
 
 import json
+import re
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -56,6 +57,29 @@ def test_the_exit_code_says_whether_it_costs_too_much(
     words = [] if limit is None else ["--max-increase", limit]
     assert main([*sides(3, 30), *words]) == code
     assert ("costs more than --max-increase" in capsys.readouterr().err) == (code == 1)
+
+
+@pytest.mark.parametrize(("limit", "code"), [("x", 2), ("0%", 1), ("1000%", 3)])
+def test_above_the_limit_ends_with_1_also_if_pods_have_no_place(
+    limit: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = written(tmp_path / "old.yaml", PROVISIONER, deployment("web", 3))
+    huge = deployment("huge", containers=[container("9999")])
+    new = written(tmp_path / "new.yaml", PROVISIONER, deployment("web", 30), huge)
+    assert main(["plan", "--diff", old, new, "--max-increase", limit]) == code
+    assert ("no place for 3 pods" in capsys.readouterr().out) == (code != 2)
+
+
+def test_help_and_document_give_the_exit_codes_in_the_order_in_which_they_apply(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", "--help"])
+    _, _, told = capsys.readouterr().out.partition("exit codes, of which the first that applies:")
+    _, _, page = (ROOT / "docs" / "plan.md").read_text().partition("## Exit codes")
+    codes = ["2", "1", "3", "0"]
+    assert [line.split()[0] for line in told.splitlines() if line][:4] == codes
+    assert re.findall(r"^\| (\d) \|", page, re.MULTILINE) == codes
 
 
 def test_pods_on_nodes_that_are_there_cost_nothing(
