@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from functions.cli.doctor.node_outlook import node_outlook
 from functions.cli.doctor.why import Answer
 from functions.cli.doctor.why_group import belongs
 from functions.cli.plan.explanation import explanation
@@ -32,6 +33,7 @@ class WhyUnattached:
     def __init__(self, running: RunningCluster, events_of: EventsOf) -> None:
         self._name = running.name or "of this kubeconfig"
         self._snapshot = running.snapshot
+        self._budgets = running.budgets
         self._nodes = {node.name: node for node in inventory(running.snapshot)}
         self._events_of = events_of
 
@@ -64,6 +66,12 @@ class WhyUnattached:
             subject=f"node/{name}",
             state=f"is {_described(node)}",
             current=(f"{counted(len(node.pods), 'pod')}{f': {names}' if names else ''}",),
+            outlook=tuple(
+                line
+                for one in self._snapshot.nodes
+                if one.name == name
+                for line in node_outlook(self._snapshot, self._budgets, one)
+            ),
             helps=(_REPORT,),
             events=self._events("Node", "", name),
         )

@@ -198,15 +198,10 @@ def _on_new(
 ) -> Iterator[str]:
     option = node.options[0]
     used = node.requests + node.daemon_requests
-    fill = ", ".join(
-        f"{name} {round(100 * used[name] / amount)} %"
-        for name, amount in option.allocatable.items
-        if used[name]
-    )
     others = len(node.pods) - 1
     yield (
         f"goes to new node {number} of {owners[node.provisioner]} {node.provisioner}: "
-        f"{_named(option)}, with {counted(others, 'other pod')}; filled {fill}"
+        f"{_named(option)}, with {counted(others, 'other pod')}; {filled(used, option.allocatable)}"
     )
     if others:
         names = sorted(other.key for other in node.pods if other != ref)
@@ -217,6 +212,16 @@ def _on_new(
             f"{len(node.options)} options hold the same pods, from {_named(option)} "
             f"to {_named(last)}: EC2 may give any of them"
         )
+
+
+def filled(used: Resources, allocatable: Resources) -> str:
+    """Return how much of what a node offers is used, as in "filled cpu 26 %, memory 7 %"."""
+    shares = (
+        f"{name} {round(100 * used[name] / amount)} %"
+        for name, amount in allocatable.items
+        if used[name] and amount
+    )
+    return f"filled {', '.join(shares) or 'by nothing'}"
 
 
 def _named(option: LaunchOption) -> str:

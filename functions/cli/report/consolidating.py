@@ -43,7 +43,7 @@ def consolidated(
         owners: What each of these pools may launch.
         tries: Number of plans that may be tried in all; each pool has an equal share.
     """
-    simulated = _as_launched_by_dovetail(snapshot, pools, owners)
+    simulated = as_launched_by_dovetail(snapshot, pools, owners)
     of_node = {node.name: pool for pool, nodes in pools.items() for node in nodes}
     changes = 0
     blocked: dict[str, str] = {}
@@ -111,12 +111,15 @@ def _without(annotations: Mapping[str, str], some: Collection[str]) -> Mapping[s
     return {key: value for key, value in annotations.items() if key not in some}
 
 
-def _as_launched_by_dovetail(
+def as_launched_by_dovetail(
     snapshot: ClusterSnapshot,
     pools: Mapping[Pool, Sequence[Node]],
     owners: Mapping[Pool, Provisioner],
 ) -> ClusterSnapshot:
-    """Return the snapshot with the nodes of the pools as if Dovetail had launched them."""
+    """Return the snapshot with the nodes of the pools as if Dovetail had launched them.
+
+    They accept pods, and no pod waits.
+    """
     of_node = {node.name: pool for pool, nodes in pools.items() for node in nodes}
     return replace(
         snapshot,
@@ -133,6 +136,8 @@ def _adopted(node: Node, owner: Provisioner) -> Node:
         node,
         labels=owned_labels(node, owner),
         annotations={keys.SLOT: "", **node.annotations},
+        finalizers=OURS,
+        unschedulable=False,
     )
 
 

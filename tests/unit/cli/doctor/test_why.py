@@ -11,7 +11,6 @@ from functions.cli.doctor.why_command import mount_why
 from functions.cli.doctor.why_group import WhyGroup
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
-from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import Trial
 from shared.model.errors import NotFoundError
 from shared.model.kubernetes.nodes import Node
@@ -300,10 +299,10 @@ def test_a_node_that_runs_says_why_it_is_not_consolidated() -> None:
     world.provision(look=True)
     said = f"is not consolidated: pod default/a has the annotation {keys.DO_NOT_DISRUPT}"
     assert said in of_node(world).outlook
-    labels = {keys.NODE_POOL: "default", keys.INITIALIZED: "true"}
-    of_pool = replace(node_of("n1", "m5.large"), labels=labels)
-    world = World(provisioner(kind=OwnerKind.NODE_POOL), of_pool)
-    assert of_node(world).outlook[-1].endswith("consolidationPolicy is WhenEmpty")
+    off = World(provisioner(), node_of("n1", "m5.large"), held)
+    assert "is not consolidated: Provisioner default does not enable consolidation" in (
+        of_node(off).outlook
+    )
 
 
 def test_deleted_node_is_described_by_its_events() -> None:
