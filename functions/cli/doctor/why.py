@@ -9,6 +9,7 @@ from msgspec import Struct
 from functions.cli.doctor.node_outlook import node_outlook
 from functions.cli.plan.decision_documents import MissingBaseError
 from functions.cli.plan.explanation import explanation
+from functions.cli.plan.plan_remarks import pod_remarks
 from functions.cli.plan.recorded_decision import load_decision
 from shared.disruption.drift import drift_of
 from shared.disruption.emptiness import empty_since, stays_empty
@@ -194,7 +195,10 @@ class Why:
         """Return what would be decided for a pod that nothing is planned for."""
         gathered = gather(self._ports, "why")
         plan = decide(gathered.snapshot)
-        lines = explanation(gathered.snapshot, plan, pod)
+        lines = (
+            *explanation(gathered.snapshot, plan, pod),
+            *pod_remarks(gathered.snapshot, plan, pod),
+        )
         ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
         refused = next((pod_left for pod_left in plan.unschedulable if pod_left.pod == ref), None)
         if refused is not None and refused.later:

@@ -7,6 +7,7 @@ from functions.cli.doctor.node_outlook import node_outlook
 from functions.cli.doctor.why import Answer
 from functions.cli.doctor.why_group import belongs
 from functions.cli.plan.explanation import explanation
+from functions.cli.plan.plan_remarks import pod_remarks
 from functions.cli.plan.reading.running_cluster import RunningCluster
 from shared.model.dollars_and_counts import counted, first_names, hourly
 from shared.model.errors import NotFoundError
@@ -139,7 +140,11 @@ class WhyUnattached:
             return Answer(state=f"is {pod.phase} on node {pod.node_name}", current=on)
         if reason := pod.why_not_provisionable:
             return Answer(state=reason)
-        lines = explanation(self._snapshot, decide(self._snapshot), pod)
+        plan = decide(self._snapshot)
+        lines = (
+            *explanation(self._snapshot, plan, pod),
+            *pod_remarks(self._snapshot, plan, pod),
+        )
         return Answer(state="is pending", outlook=lines, waits_for=(_OTHER,))
 
     def _events(self, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:

@@ -247,6 +247,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.cheaper_types import why_not_cheaper  # noqa: PLC0415
     from functions.cli.plan.explanation import explanation  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
+    from functions.cli.plan.plan_remarks import plan_remarks  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.initial_state import pods_to_place  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
@@ -292,7 +293,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     sys.stdout.write(plan_text.plan_text(plan_run, arguments.output, explanation_lines))
     sys.stdout.flush()
     _write_files(arguments, plan_run)
-    found = _remarks(plan_run)
+    found = plan_remarks(snapshot, plan, settings)
     stderr_lines = [f"note: {note}" for note in (*notes, *found)]
     if arguments.output != "table":
         stderr_lines += [*explanation_lines, *plan_text.settings_lines(plan_run)]
@@ -444,21 +445,6 @@ def _named(key: str, snapshot: "ClusterSnapshot") -> "Pod":
         near = ", ".join(keys_near(snapshot, key)) or "there is none"
         raise InputError(f"--explain {key}: no such pod among the manifests; near it: {near}")
     return pod
-
-
-def _remarks(plan_run: "PlanRun") -> Iterator[str]:
-    """Yield remarks on topology keys that no node has, and on Provisioners dearer than others."""
-    from functions.cli.plan.unknown_topology_keys import unknown_topology_keys  # noqa: PLC0415
-    from shared.planning.cheaper_provisioners import cheaper_provisioners  # noqa: PLC0415
-
-    plan, least = plan_run.plan, plan_run.plan.cost_micros_per_hour
-    yield from unknown_topology_keys(plan_run.snapshot)
-    for finding in cheaper_provisioners(plan_run.snapshot, plan, plan_run.settings):
-        yield f"{finding.used_kind} {finding.used}: {finding.text}"
-        saved = finding.used_micros_per_hour - finding.cheaper_micros_per_hour
-        least = min(least, plan.cost_micros_per_hour - saved)
-    if least < plan.lower_bound_micros_per_hour:
-        yield "the lower bound and the gap are those of plans with these weights"
 
 
 def _in_zones(

@@ -29,6 +29,24 @@ def test_a_pending_pod_is_told_what_dovetail_would_plan_and_who_decides() -> Non
     assert answer.events == (EVENT,)
 
 
+def test_a_pending_pod_is_told_of_a_cheaper_pool_and_of_a_key_that_no_node_has() -> None:
+    pools = [
+        dumps.node_pool(name, dumps.needs("node.kubernetes.io/instance-type", kind),
+                        dumps.needs("karpenter.sh/capacity-type", "on-demand"))
+        for name, kind in (("zdear", "m5.8xlarge"), ("cheap", "m5.4xlarge"))
+    ]  # fmt: skip
+    waiting = dumps.pod("shop", "big", 0, "", "12", "1Gi", **dumps.spread("big", "rack"))
+    waiting["spec"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "ScheduleAnyway"
+    waiting["status"] = {"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}  # fmt: skip
+    outlook = why(*pools, waiting).pod("shop", "big-0").outlook
+    assert [line.partition(" of ")[0] for line in outlook[-3:]] == [
+        "topology key rack",
+        "NodePool zdear: its nodes cost $1.5360/h; NodePool new",
+        "NodePool zdear: its nodes cost $1.5360/h; NodePool cheap",
+    ]
+
+
 def test_a_pod_that_runs_is_told_what_its_node_is_and_costs() -> None:
     known = why()
     answer = known.pod("shop", "web-0")
