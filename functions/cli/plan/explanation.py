@@ -125,7 +125,7 @@ def _outcome(plan: Plan, pod: Pod, owners: Mapping[str, str]) -> Iterator[str]:
     new = [(n, node) for n, node in enumerate(plan.nodes, 1) if ref in node.pods]
     refused = [pod_left for pod_left in plan.unschedulable if pod_left.pod == ref]
     if there:
-        yield f"goes to node {there[0]}, which has room: nothing is bought for it"
+        yield f"goes to node {there[0]}, which has room: nothing is launched for it"
     elif new:
         yield from _on_new(*new[0], ref, owners)
     elif refused:

@@ -86,7 +86,7 @@ def mount_plan(subparsers: Subparsers) -> None:
     plan = add_command(
         subparsers,
         "plan",
-        "show what would be bought for manifests, without a cluster and without AWS",
+        "show which nodes would be launched for manifests, without a cluster and without AWS",
         _PLAN_TEXT,
         _settings_help() + _instances_help() + _PLAN_CODES,
     )
@@ -95,7 +95,7 @@ def mount_plan(subparsers: Subparsers) -> None:
     plan.add_argument(
         "--catalog",
         metavar="FILE",
-        help="what can be bought, as `dovetail catalog` writes it (the embedded one, of us-east-1)",
+        help="types and prices, as `dovetail catalog` writes them (the embedded, of us-east-1)",
     )
     existing = "nodes that are there, and the pods on them; as -f"
     add_list(plan, "--existing", metavar="FILE", help=existing)

@@ -170,7 +170,7 @@ def _by_size(sizes: Counter[str]) -> list[tuple[str, int]]:
 def _running(snapshot: ClusterSnapshot) -> str:
     names = {node.name for node in snapshot.nodes}
     pods = sum(pod.node_name in names for pod in snapshot.bound)
-    return f"{counted(pods, 'pod')} on {counted(len(names), 'node')}, nothing to buy"
+    return f"{counted(pods, 'pod')} on {counted(len(names), 'node')}, nothing to launch"
 
 
 def _header(plan: Plan, caption: str, left_out: int, running: str) -> list[str]:

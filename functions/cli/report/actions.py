@@ -204,7 +204,7 @@ def _consolidations(
         if (saving := cost(now[pool]) - cost(then[pool])) >= least:
             raw = manifests.declared.get(pool)
             edited = None if raw is None else consolidating(raw)
-            goal = f"{counted(len(now[pool]), 'node')} into {len(then[pool]):,}"
+            goal = f"from {counted(len(now[pool]), 'node')} to {len(then[pool]):,}"
             how = "Nothing to edit: its autoscaler gets there by itself, or drain nodes."
             if pool.kind in _SIZED:
                 how = f"Nothing to edit: drain nodes, and lower the size of {pool}."

@@ -191,7 +191,9 @@ def test_a_report_ends_with_what_to_do(report_of: Callable[[str], Report]) -> No
     assert heading == "What to do"
     listed = [line for line in found.said if line.startswith("action ")]
     assert len(listed) == 3
-    assert listed[0].startswith("action 1: NodePool general: consolidate 12 nodes into 8: saves $")
+    assert listed[0].startswith(
+        "action 1: NodePool general: consolidate from 12 nodes to 8: saves $"
+    )
     assert "kind: NodePool" in found.page
     assert "Savings overlap: do not add them." in found.page
     together = " ".join(Text(report_of("node-groups").page).words)

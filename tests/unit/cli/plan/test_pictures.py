@@ -76,7 +76,7 @@ def test_names_cannot_break_the_picture() -> None:
 
 
 def test_an_empty_plan_is_a_picture_too() -> None:
-    assert "0 pods on 0 nodes, nothing to buy" in told(draw_plan(make.snapshot(), Plan(), "c"))
+    assert "0 pods on 0 nodes, nothing to launch" in told(draw_plan(make.snapshot(), Plan(), "c"))
 
 
 def test_without_a_bound_the_gap_is_not_known() -> None:

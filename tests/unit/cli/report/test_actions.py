@@ -114,7 +114,7 @@ def test_of_a_node_group_the_group_is_named_instead_of_yaml() -> None:
     found = action(report, "general: allow spot")
     assert found.manifest == ""
     assert "change managed node group general where it is defined" in found.how
-    smaller = action(report, "general: consolidate 15 nodes into 6")
+    smaller = action(report, "general: consolidate from 15 nodes to 6")
     assert "lower the size of managed node group general" in smaller.how
 
 
@@ -164,7 +164,7 @@ def test_nodes_that_only_lose_what_is_empty_are_consolidated_by_an_edit() -> Non
     pool = node_pool("web", needs(FAMILY, "m5"), needs(HOW, "on-demand"))
     pool["spec"]["disruption"] = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"}
     pods = workload("shop", "web", 4, nodes, "500m", "1Gi")
-    found = action(reported(pool, NODE_CLASS, *nodes, *pods), "consolidate 4 nodes into 1")
+    found = action(reported(pool, NODE_CLASS, *nodes, *pods), "consolidate from 4 nodes to 1")
     assert yaml.safe_load(found.manifest)["spec"]["disruption"] == {
         "consolidationPolicy": "WhenEmptyOrUnderutilized",
         "consolidateAfter": "30s",
