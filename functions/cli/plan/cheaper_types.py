@@ -1,8 +1,8 @@
 """Why a new node of a plan is of no cheaper instance type, as lines of text."""
 
 from collections.abc import Iterator
-from typing import Final
 
+from functions.cli.plan.cost_of_rules import rules_in_words
 from shared.model.dollars_and_counts import counted, dollars, first_names
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.pods import Pod
@@ -19,8 +19,6 @@ from shared.planning.rules.provisioner_offerings import (
     provisioner_offerings,
 )
 from shared.planning.setting_aside import ref_of
-
-_ROOM: Final = "room for its pods"
 
 
 def why_not_cheaper(
@@ -49,7 +47,10 @@ def why_not_cheaper(
     for reason, names in sorted(reasons.items()):
         # The dearest are the nearest: their lack tells most.
         dearest = sorted(names, key=lambda name: (names[name], name))
-        yield f"not on a cheaper type, {first_names(dearest)}: {reason}"
+        if reason:
+            yield f"not on a cheaper type, {first_names(dearest)}: {reason}"
+        else:
+            yield f"cheaper ones could hold its pods: {first_names(dearest)}"
     yield _alone(replace(snapshot, provisioners=(owner,)), pods, price, settings)
 
 
@@ -78,7 +79,7 @@ def _reason(offer: ProvisionerOffering, node: PlannedNode, pods: tuple[Pod, ...]
     for offering in offer.offerings:
         labels = {**offer.labels, **place_labels(offering)}
         if all(labels_accepted(pod.scheduling, labels) for pod in pods):
-            return _ROOM
+            return ""
     return "labels or zones that not all its pods accept"
 
 
@@ -102,10 +103,11 @@ def _alone(
     if plan.unschedulable:
         return f"{begin} would not all have a place: {len(plan.unschedulable)} of them fit none"
     cost = plan.cost_micros_per_hour
+    rules = dict.fromkeys(rule for pod in pods for rule in rules_in_words(pod.scheduling))
     least = f"{begin} would be on {counted(len(plan.nodes), 'node')} for {dollars(cost)}/h"
     if cost >= price:
         return f"{least}, {f'{dollars(cost - price)}/h more' if cost > price else 'as now'}"
     return (
         f"{least}, {dollars(price - cost)}/h less: the plan keeps room for pods to come, "
-        "or rules between its pods and others want it so"
+        f"or rules forbid it{': ' if rules else ''}{', '.join(rules)}"
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from functions.cli.plan.cost_of_rules import rules_in_words
 from functions.cli.printable_text import number_ranges
 from shared.model.dollars_and_counts import counted, dollars, first_names
 from shared.model.ec2.launches import LaunchOption, PlannedNode, PodRef
@@ -90,29 +91,6 @@ def of_other_scheduler(pod: Pod) -> str:
     return f"scheduler {name} chooses its node: the plan is by the rules of kube-scheduler"
 
 
-def gap(plan: Plan) -> str:
-    """Return as text how far the cost may be above the lowest possible."""
-    bound = plan.lower_bound_micros_per_hour
-    known = bound or not plan.cost_micros_per_hour
-    return gap_in_words(plan.gap_percent, proved=bool(known), close=plan.bound_is_close)
-
-
-def gap_in_words(percent: float, *, proved: bool, close: bool) -> str:
-    """Return as text how far a price may be above the lowest possible.
-
-    Args:
-        percent: How far it is above the proved lower bound.
-        proved: Whether any lower bound is proved.
-        close: Whether the bound is known to be close to the lowest possible
-            (`Plan.bound_is_close`).
-    """
-    if not proved:
-        return "no lower bound: existing nodes may have room for these pods"
-    if close:
-        return f"gap {percent:.2f} %"
-    return f"at most {percent:.2f} % above what is proved"
-
-
 def _outcome(plan: Plan, pod: Pod, owners: Mapping[str, str]) -> Iterator[str]:
     ref = ref_of(pod)
     if pod.node_name:
@@ -190,7 +168,9 @@ def _refusal(
         return "labels or volumes that it needs are elsewhere"
     if short := scheduling.requests.exceeding(left):
         return f"too little {', '.join(short)} is left"
-    return "it has room, but rules between pods, host ports or volumes forbid it"
+    if rules := rules_in_words(scheduling):
+        return f"it has room, but the pod's rules forbid it: {', '.join(rules)}"
+    return "it has room: rules of other pods forbid it, or its own node is needed anyway"
 
 
 def _on_new(

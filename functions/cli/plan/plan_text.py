@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from functions.cli.plan.explanation import gap
+from functions.cli.plan.gap_in_words import gap
 from functions.cli.plan.plan_difference import compare
 from functions.cli.plan.plan_document import plan_document
 from functions.cli.printable_text import aligned, number_ranges, printable_text

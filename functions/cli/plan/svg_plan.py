@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from functions.cli.plan.explanation import gap
+from functions.cli.plan.gap_in_words import gap
 from functions.cli.plan.svg_node import (
     CELL_HEIGHT,
     CELL_WIDTH,

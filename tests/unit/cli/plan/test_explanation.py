@@ -1,5 +1,9 @@
 """Why one pod goes where a plan puts it."""
 
+from typing import Any
+
+import pytest
+
 from functions.cli.plan.explanation import explanation
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
@@ -39,13 +43,30 @@ def test_a_pod_is_told_why_it_goes_to_none_of_the_nodes_that_are_there() -> None
         "not on lost: being deleted or not Ready",
         "not on closed: cordoned",
         "not on tainted: does not tolerate taint team:NoSchedule",
-        "not on free: it has room, but rules between pods, host ports or volumes forbid it",
+        "not on free: it has room: rules of other pods forbid it, or its own node is needed anyway",
         "not on arm: labels or volumes that it needs are elsewhere",
         "not on given: too little cpu is left",
         "not on full-0, full-1, full-2 and 2 more: too little cpu, memory is left",
     ]
     placed = explanation(make.snapshot(first, pod, nodes=nodes), plan, first)
     assert not [line for line in placed if line.startswith("not on")]
+
+
+@pytest.mark.parametrize(
+    ("stated", "rules"),
+    [
+        ({"spreads": (make.spread(key=keys.HOSTNAME),)}, f"topology spread over {keys.HOSTNAME}"),
+        ({"affinity": (make.affinity(),)}, f"affinity over {keys.HOSTNAME}"),
+        ({"anti_affinity": (make.affinity(),)}, f"anti-affinity over {keys.HOSTNAME}"),
+        ({"host_ports": (("", "TCP", 80),), "claims": ("a",)}, "host ports, volumes"),
+    ],
+)
+def test_a_pod_that_is_kept_off_by_its_rules_is_told_which(
+    stated: dict[str, Any], rules: str
+) -> None:
+    pod = make.pod("new", **stated)
+    lines = explanation(make.snapshot(pod, nodes=(make.node("free"),)), Plan(), pod)
+    assert f"not on free: it has room, but the pod's rules forbid it: {rules}" in lines
 
 
 def test_a_pod_is_told_why_it_goes_to_none_of_the_other_new_nodes_and_what_goes_with_it() -> None:

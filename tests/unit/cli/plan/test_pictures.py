@@ -2,7 +2,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from functions.cli.plan.explanation import explanation, find_pod, gap
+from functions.cli.plan.explanation import explanation, find_pod
+from functions.cli.plan.gap_in_words import gap
 from functions.cli.plan.svg_plan import draw_plan
 from functions.cli.printable_text import number_ranges
 from shared.model.kubernetes.pods import ControllerRef, Pod
