@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from functions.cli.plan.cost_of_rules import rules_in_words
+from functions.cli.plan.explanation import usual_offers
 from shared.model.dollars_and_counts import counted, dollars, first_names
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.pods import Pod
@@ -11,12 +12,10 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.planning.offerings.picks import label_choices
-from shared.planning.rules.labels_and_taints import accepted_terms, labels_accepted
+from shared.planning.rules.labels_and_taints import labels_accepted
 from shared.planning.rules.provisioner_offerings import (
     ProvisionerOffering,
     place_labels,
-    provisioner_offerings,
 )
 from shared.planning.setting_aside import ref_of
 
@@ -59,15 +58,7 @@ def _cheaper(
 ) -> Iterator[ProvisionerOffering]:
     """Yield what the owner of a node could launch for less, with the cheaper offerings alone."""
     owner = next(owner for owner in snapshot.provisioners if owner.name == node.provisioner)
-    site = next(site for site in snapshot.sites if site.provisioner == node.provisioner)
-    for offer in provisioner_offerings(
-        owner,
-        site,
-        snapshot.instance_types,
-        snapshot.daemonsets,
-        unavailable=snapshot.unavailable,
-        picks=label_choices(owner, accepted_terms(pod.scheduling)),
-    ):
+    for offer in usual_offers(snapshot, owner, pod):
         cheaper = tuple(found for found in offer.offerings if found.price_micros_per_hour < price)
         if cheaper:
             yield replace(offer, offerings=cheaper)

@@ -14,15 +14,17 @@ from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources, readable_amount
 from shared.model.snapshot import ClusterSnapshot
+from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.offering_table import ProvisionerPicks, offering_table
 from shared.planning.offerings.picks import label_choices
 from shared.planning.reasons import Reasons
 from shared.planning.rules.existing_nodes import existing_nodes
 from shared.planning.rules.labels_and_taints import accepted_terms, labels_accepted, taint_refusal
+from shared.planning.rules.node_constraints import node_constraints_of
 from shared.planning.rules.pod_classes import PodClass
 from shared.planning.rules.provisioner_offerings import (
     ProvisionerOffering,
     place_labels,
-    provisioner_offerings,
     usable_in_order,
 )
 from shared.planning.setting_aside import ref_of
@@ -227,7 +229,7 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
                 offering.zone,
                 offering.capacity_type.value,
             )
-            for offer in _offers(snapshot, provisioner, pod)
+            for offer in usual_offers(snapshot, provisioner, pod)
             if pod.scheduling.requests.fits(offer.available)
             for offering in offer.offerings
             if labels_accepted(pod.scheduling, {**offer.labels, **place_labels(offering)})
@@ -240,19 +242,23 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
         )
 
 
-def _offers(
-    snapshot: ClusterSnapshot, provisioner: Provisioner, pod: Pod
-) -> Sequence[ProvisionerOffering]:
-    site = next(
-        provisioner_site
-        for provisioner_site in snapshot.sites
-        if provisioner_site.provisioner == provisioner.name
-    )
-    return provisioner_offerings(
-        provisioner,
-        site,
+def usual_offers(
+    snapshot: ClusterSnapshot, owner: Provisioner, pod: Pod
+) -> tuple[ProvisionerOffering, ...]:
+    """Return what an owner could launch, without types that this pod neither names nor needs.
+
+    Burstable types, bare metal and accelerators are left out so, unless there is nothing else.
+    """
+    site = next(site for site in snapshot.sites if site.provisioner == owner.name)
+    choices = label_choices(owner, accepted_terms(pod.scheduling))
+    table = offering_table(
+        (ProvisionerPicks(provisioner=owner, site=site, picks=tuple(choices)),),
         snapshot.instance_types,
         snapshot.daemonsets,
-        unavailable=snapshot.unavailable,
-        picks=label_choices(provisioner, accepted_terms(pod.scheduling)),
+        snapshot.unavailable,
     )
+    index, wanted = OfferingIndex(table, ()), node_constraints_of(pod.scheduling)
+    index.leave_out_special((index.suited((wanted,), pod.scheduling.requests, ()),))
+    left_out = {option.offer for option in table.of_mask(index.unasked(wanted))}
+    usual = tuple(offer for n, offer in enumerate(table.offers) if n not in left_out)
+    return usual or table.offers

@@ -173,6 +173,15 @@ class OfferingIndex:
             self._accepted[node_constraints] = mask
         return self._accepted[node_constraints]
 
+    def unasked(self, node_constraints: NodeConstraints) -> int:
+        """Return a bit mask of the types that are launched only where named or needed.
+
+        These are burstable types, if neither the node constraints nor the Provisioner name types,
+        and special types that no pod of the decision needs.
+        """
+        named = any(map(_names_types, node_constraints.terms))
+        return self.left_out | (0 if named else self._unnamed_burstable())
+
     def _unnamed_burstable(self) -> int:
         """Return burstable offerings of Provisioners that name no types and offer enough others."""
         if self._burstable_left_out is None:

@@ -8,6 +8,8 @@ from functions.cli.plan.explanation import explanation
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.plan import Placement, Plan
+from shared.model.requirements import Requirements
+from shared.model.values import replace
 from tests import builders as make
 
 
@@ -88,3 +90,26 @@ def test_a_pod_is_told_why_it_goes_to_none_of_the_other_new_nodes_and_what_goes_
     ]
     assert lines[1].startswith("goes to new node 4 of Provisioner default: m5.large ")
     assert "with it: default/p1" in explanation(make.snapshot(*pods), plan, pods[0])
+
+
+@pytest.mark.parametrize(
+    ("named", "line"),
+    [
+        ({}, "1 instance type (6 offerings) could hold it alone, the cheapest m5.large"),
+        (
+            {"node_selector": make.needs(keys.INSTANCE_FAMILY, "In", "m5", "t3")},
+            "2 instance types (12 offerings) could hold it alone, the cheapest t3.large",
+        ),
+    ],
+    ids=["not named", "named"],
+)
+def test_types_that_are_launched_only_where_named_do_not_count(
+    named: dict[str, Any], line: str
+) -> None:
+    burstable = make.instance_type("t3.large", price=10_000)
+    labels = {**burstable.labels, keys.INSTANCE_CATEGORY: "t"}
+    types = (make.instance_type("m5.large"), replace(burstable, labels=labels))
+    pod = make.pod(cpu=100, **named)
+    owner = make.provisioner(requirements=Requirements())
+    seen = make.snapshot(pod, provisioners=[owner], instance_types=types)
+    assert explanation(seen, Plan(), pod)[-1].startswith(f"default: {line}")
