@@ -8,13 +8,13 @@ from typing import Final
 from msgspec import Struct
 
 from functions.cli.input_error import InvalidSettingError
+from functions.cli.plan.reading.assumed_zones import zones_not_assumed
 from shared.instance_types.catalog import Catalog
 from shared.manifests.raw_json import mapping, mappings, text
 from shared.model import labels as keys
 from shared.model.ec2.selectors import ANY_VALUE, Selector, SelectorTerm, describe_selector
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.model.values import replace
-from shared.planning.assumed_zones import zones_not_assumed
 
 _COMMAND: Final = "aws ec2 describe-subnets"
 

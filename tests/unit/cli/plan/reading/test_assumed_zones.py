@@ -2,12 +2,12 @@
 
 import pytest
 
+from functions.cli.plan.reading.assumed_zones import zones_not_assumed
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.pods import Pod
 from shared.model.resources import Resources
 from shared.model.values import replace
-from shared.planning.assumed_zones import zones_not_assumed
 from tests.builders import GIB, ZONES, instance_type, needs, pod, snapshot, spread
 
 A, B, C = ZONES
