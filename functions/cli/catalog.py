@@ -1,4 +1,4 @@
-"""`dovetail catalog`: what can be bought in a Region, for `dovetail plan --catalog`."""
+"""`dovetail catalog`: types and prices of a Region, for `dovetail plan --catalog`."""
 
 import argparse
 import sys
@@ -40,7 +40,7 @@ def mount_catalog(
     subparsers: Subparsers, make: "Callable[[str], MadeCatalog] | None" = None
 ) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code."""
-    summary = "write what can be bought in a Region, with today's prices, for plan --catalog"
+    summary = "write the instance types of a Region, with today's prices, for plan --catalog"
     parser = add_command(subparsers, "catalog", summary, _TEXT, _CODES)
     parser.add_argument("--region", metavar="NAME", help="such as eu-west-1 (that of your profile)")
     parser.add_argument("--output", metavar="FILE", help="where to write it (standard output)")

@@ -29,6 +29,7 @@ _CHOICE: Final = re.compile(
 _ELSEWHERE: Final = {
     "--region": "dovetail catalog writes the prices of a Region, --catalog reads them, and "
     "--other-catalog plans with them besides",
+    "--context": "why, report, plan, watch and others read a cluster by it",
 }
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
 

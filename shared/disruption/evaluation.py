@@ -37,7 +37,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 
-_SAVES_TOO_LITTLE: Final = (
+SAVES_TOO_LITTLE: Final = (
     "its pods have no place on other nodes, or moving them to cheaper ones saves too little"
 )
 
@@ -191,7 +191,7 @@ def evaluate(
     )
     best = result.best
     kept = {name: why for name, why in result.skipped if why not in PASSING}
-    kept |= dict.fromkeys(result.unchanged, _SAVES_TOO_LITTLE)
+    kept |= dict.fromkeys(result.unchanged, SAVES_TOO_LITTLE)
     if best is None:
         return Evaluation(reason=result.reason, skipped=skipped, kept=kept)
     change = DisruptionCommand(

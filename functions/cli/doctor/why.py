@@ -6,8 +6,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from functions.cli.doctor.node_outlook import node_outlook
 from functions.cli.plan.decision_documents import MissingBaseError
 from functions.cli.plan.explanation import explanation
+from functions.cli.plan.plan_remarks import pod_remarks
 from functions.cli.plan.recorded_decision import load_decision
 from shared.disruption.drift import drift_of
 from shared.disruption.emptiness import empty_since, stays_empty
@@ -15,7 +17,7 @@ from shared.disruption.expiration import lifetime_of
 from shared.disruption.outdated import stays_outdated
 from shared.disruption.unhealthy_outcome import unhealthy_outcome
 from shared.model import labels as keys
-from shared.model.dialect import BY_KIND, OwnerKind
+from shared.model.dialect import BY_KIND
 from shared.model.dollars_and_counts import counted
 from shared.model.ec2.launches import PodRef, Slot, slot_of
 from shared.model.errors import NotFoundError, PermanentError
@@ -41,6 +43,7 @@ from shared.nodes.node_waits import (
 )
 from shared.planning.decide import decide
 from shared.ports import ClusterPorts, PastEvent
+from shared.provisioning.disruption_loop import with_claims
 from shared.snapshot.gather import gather
 
 _MOST_EVENTS: Final = 20
@@ -119,7 +122,7 @@ class Why:
         events = cluster.events("Node", "", name)[-_MOST_EVENTS:]
         node = cluster.node(name)
         if node is not None:
-            answer = self._of_node(node, events)
+            answer = self._of_node(node)
         elif events:
             answer = Answer(state="the Node is deleted; its Events say why")
         else:
@@ -192,7 +195,10 @@ class Why:
         """Return what would be decided for a pod that nothing is planned for."""
         gathered = gather(self._ports, "why")
         plan = decide(gathered.snapshot)
-        lines = explanation(gathered.snapshot, plan, pod)
+        lines = (
+            *explanation(gathered.snapshot, plan, pod),
+            *pod_remarks(gathered.snapshot, plan, pod),
+        )
         ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
         refused = next((pod_left for pod_left in plan.unschedulable if pod_left.pod == ref), None)
         if refused is not None and refused.later:
@@ -239,7 +245,7 @@ class Why:
 
     # --- a node
 
-    def _of_node(self, node: Node, events: Sequence[PastEvent]) -> Answer:
+    def _of_node(self, node: Node) -> Answer:
         if not node.is_ours:
             text = "was not launched by Dovetail, which counts its room and leaves it alone"
             return Answer(state=text)
@@ -259,7 +265,7 @@ class Why:
         elif not node.was_initialized:
             answer = replace(self._start(node, slot), state="starts")
         else:
-            answer = self._running(node, events)
+            answer = self._running(node)
         return replace(answer, history=(launched, *answer.history))
 
     def _start(self, node: Node, slot: Slot | None) -> Answer:
@@ -303,11 +309,11 @@ class Why:
             helps=tuple(helps),
         )
 
-    def _running(self, node: Node, events: Sequence[PastEvent]) -> Answer:
+    def _running(self, node: Node) -> Answer:
         """Return what keeps a node that accepts pods, or may remove it."""
         pods = [pod for pod in self._ports.cluster.pods_on(node.name) if pod.counts_for_emptiness]
         owner = self._owner(node)
-        notes = [*self._prospects(node, owner), *_not_consolidated(owner, events)]
+        notes = [*self._prospects(node, owner), *(self._outlook(node) if pods and owner else ())]
         state = f"takes pods, and has {counted(len(pods), 'pod')}"
         if node.unschedulable:
             state = f"is cordoned, and has {counted(len(pods), 'pod')}"
@@ -353,6 +359,12 @@ class Why:
         why = why or f"it is replaced as soon as {_DISRUPTION_CONDITIONS}"
         return f"is outdated: {how}; {why}"
 
+    def _outlook(self, node: Node) -> Iterable[str]:
+        """Yield how full a node is, what keeps it from being consolidated and what that saves."""
+        gathered = gather(self._ports, "why", read_all=True)
+        snapshot = with_claims(self._ports, gathered.snapshot)
+        yield from node_outlook(snapshot, self._ports.cluster.disruption_budgets(), node)
+
     def _owner(self, node: Node) -> Provisioner | None:
         provisioners, _ = self._ports.cluster.provisioners()
         return next((found for found in provisioners if found.owns(node)), None)
@@ -360,17 +372,6 @@ class Why:
     @property
     def _now(self) -> datetime:
         return self._ports.clock.now()
-
-
-def _not_consolidated(owner: Provisioner | None, events: Sequence[PastEvent]) -> Iterable[str]:
-    """Yield why a node is not consolidated, as the last evaluation that looked at it said."""
-    said = [event.message for event in events if event.reason == "Unconsolidatable"]
-    if owner is None:
-        return
-    if owner.consolidation and said:
-        yield f"is not consolidated: {said[-1]}"
-    elif not owner.consolidation and owner.kind == OwnerKind.NODE_POOL:
-        yield "is not consolidated while pods run on it: consolidationPolicy is WhenEmpty"
 
 
 def _kind_of(node: Node) -> str:

@@ -11,6 +11,7 @@ from functions.cli.parser import Subparsers, add_cluster, add_command
 from functions.cli.printable_text import printable_text
 from functions.cli.run_command import one_cluster, refuse, run_command, run_or_refuse
 from shared.model.codec import to_plain
+from shared.model.errors import AutoscalerError, NotAttachedError
 from shared.model.nearest import nearest
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _CODES: Final = """exit codes:
   0  answered
   2  bad input, nothing of that name, or AWS or the cluster cannot be reached: one line says what
 """
+_WITHOUT_DOVETAIL: Final = "or name a cluster without Dovetail with --context"
 _NAMESPACED: Final = ("pod", "deployment", "statefulset", "daemonset", "job", "replicaset")
 _WHOLE: Final = ("node", "nodepool", "provisioner")
 _EXPECTED: Final = (
@@ -72,13 +74,19 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | 
 
     return run_command(
         "why",
-        runtime or DoctorRuntime,
-        lambda known: _answer(known, arguments, kind, name),
+        lambda: runtime or DoctorRuntime,
+        lambda make: _answer(make, arguments, kind, name),
     )
 
 
-def _answer(runtime: "DoctorRuntime", arguments: argparse.Namespace, kind: str, name: str) -> int:
-    why, group = runtime.why(one_cluster(arguments.cluster, runtime.clusters))
+def _answer(
+    make: "Callable[[], DoctorRuntime]", arguments: argparse.Namespace, kind: str, name: str
+) -> int:
+    try:
+        runtime = make()
+        why, group = runtime.why(one_cluster(arguments.cluster, runtime.clusters))
+    except AutoscalerError as error:
+        raise NotAttachedError(f"{error}; {_WITHOUT_DOVETAIL}") from error
     return _print(arguments, _answer_about(why, group, kind, name))
 
 

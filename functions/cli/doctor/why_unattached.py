@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from functions.cli.doctor.node_outlook import node_outlook
 from functions.cli.doctor.why import Answer
 from functions.cli.doctor.why_group import belongs
 from functions.cli.plan.explanation import explanation
+from functions.cli.plan.plan_remarks import pod_remarks
 from functions.cli.plan.reading.running_cluster import RunningCluster
 from shared.model.dollars_and_counts import counted, first_names, hourly
 from shared.model.errors import NotFoundError
@@ -32,6 +34,7 @@ class WhyUnattached:
     def __init__(self, running: RunningCluster, events_of: EventsOf) -> None:
         self._name = running.name or "of this kubeconfig"
         self._snapshot = running.snapshot
+        self._budgets = running.budgets
         self._nodes = {node.name: node for node in inventory(running.snapshot)}
         self._events_of = events_of
 
@@ -64,6 +67,12 @@ class WhyUnattached:
             subject=f"node/{name}",
             state=f"is {_described(node)}",
             current=(f"{counted(len(node.pods), 'pod')}{f': {names}' if names else ''}",),
+            outlook=tuple(
+                line
+                for one in self._snapshot.nodes
+                if one.name == name
+                for line in node_outlook(self._snapshot, self._budgets, one)
+            ),
             helps=(_REPORT,),
             events=self._events("Node", "", name),
         )
@@ -131,7 +140,11 @@ class WhyUnattached:
             return Answer(state=f"is {pod.phase} on node {pod.node_name}", current=on)
         if reason := pod.why_not_provisionable:
             return Answer(state=reason)
-        lines = explanation(self._snapshot, decide(self._snapshot), pod)
+        plan = decide(self._snapshot)
+        lines = (
+            *explanation(self._snapshot, plan, pod),
+            *pod_remarks(self._snapshot, plan, pod),
+        )
         return Answer(state="is pending", outlook=lines, waits_for=(_OTHER,))
 
     def _events(self, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:

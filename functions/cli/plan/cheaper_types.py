@@ -1,8 +1,9 @@
 """Why a new node of a plan is of no cheaper instance type, as lines of text."""
 
 from collections.abc import Iterator
-from typing import Final
 
+from functions.cli.plan.cost_of_rules import rules_in_words
+from functions.cli.plan.explanation import usual_offers
 from shared.model.dollars_and_counts import counted, dollars, first_names
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.pods import Pod
@@ -11,16 +12,12 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.planning.offerings.picks import label_choices
-from shared.planning.rules.labels_and_taints import accepted_terms, labels_accepted
+from shared.planning.rules.labels_and_taints import labels_accepted
 from shared.planning.rules.provisioner_offerings import (
     ProvisionerOffering,
     place_labels,
-    provisioner_offerings,
 )
 from shared.planning.setting_aside import ref_of
-
-_ROOM: Final = "room for its pods"
 
 
 def why_not_cheaper(
@@ -49,7 +46,10 @@ def why_not_cheaper(
     for reason, names in sorted(reasons.items()):
         # The dearest are the nearest: their lack tells most.
         dearest = sorted(names, key=lambda name: (names[name], name))
-        yield f"not on a cheaper type, {first_names(dearest)}: {reason}"
+        if reason:
+            yield f"not on a cheaper type, {first_names(dearest)}: {reason}"
+        else:
+            yield f"cheaper ones could hold its pods: {first_names(dearest)}"
     yield _alone(replace(snapshot, provisioners=(owner,)), pods, price, settings)
 
 
@@ -58,15 +58,7 @@ def _cheaper(
 ) -> Iterator[ProvisionerOffering]:
     """Yield what the owner of a node could launch for less, with the cheaper offerings alone."""
     owner = next(owner for owner in snapshot.provisioners if owner.name == node.provisioner)
-    site = next(site for site in snapshot.sites if site.provisioner == node.provisioner)
-    for offer in provisioner_offerings(
-        owner,
-        site,
-        snapshot.instance_types,
-        snapshot.daemonsets,
-        unavailable=snapshot.unavailable,
-        picks=label_choices(owner, accepted_terms(pod.scheduling)),
-    ):
+    for offer in usual_offers(snapshot, owner, pod):
         cheaper = tuple(found for found in offer.offerings if found.price_micros_per_hour < price)
         if cheaper:
             yield replace(offer, offerings=cheaper)
@@ -78,7 +70,7 @@ def _reason(offer: ProvisionerOffering, node: PlannedNode, pods: tuple[Pod, ...]
     for offering in offer.offerings:
         labels = {**offer.labels, **place_labels(offering)}
         if all(labels_accepted(pod.scheduling, labels) for pod in pods):
-            return _ROOM
+            return ""
     return "labels or zones that not all its pods accept"
 
 
@@ -102,10 +94,11 @@ def _alone(
     if plan.unschedulable:
         return f"{begin} would not all have a place: {len(plan.unschedulable)} of them fit none"
     cost = plan.cost_micros_per_hour
+    rules = dict.fromkeys(rule for pod in pods for rule in rules_in_words(pod.scheduling))
     least = f"{begin} would be on {counted(len(plan.nodes), 'node')} for {dollars(cost)}/h"
     if cost >= price:
         return f"{least}, {f'{dollars(cost - price)}/h more' if cost > price else 'as now'}"
     return (
         f"{least}, {dollars(price - cost)}/h less: the plan keeps room for pods to come, "
-        "or rules between its pods and others want it so"
+        f"or rules forbid it{': ' if rules else ''}{', '.join(rules)}"
     )

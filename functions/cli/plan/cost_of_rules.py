@@ -59,7 +59,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The rule in words."""
-        return f"{self.kind} over {self.key}" if self.key else str(self.kind)
+        return _in_words(self.kind, self.key)
 
 
 class RuleCost(Struct, frozen=True, kw_only=True):
@@ -88,6 +88,17 @@ def rules_of(snapshot: ClusterSnapshot) -> tuple[Rule, ...]:
         for workload in names
         for kind, key, dropped in _dropped(pods[workload][0].scheduling)
     )
+
+
+def rules_in_words(asked: Scheduling) -> tuple[str, ...]:
+    """Return the rules of a pod that count other pods, host ports and volumes, in words."""
+    rules = [_in_words(kind, key) for kind, key, _ in _dropped(asked) if kind != RuleKind.NODES]
+    others = (("host ports", asked.host_ports), ("volumes", asked.claims))
+    return (*rules, *(name for name, stated in others if stated))
+
+
+def _in_words(kind: RuleKind, key: str) -> str:
+    return f"{kind} over {key}" if key else str(kind)
 
 
 def without_rule(snapshot: ClusterSnapshot, rule: Rule) -> ClusterSnapshot:

@@ -15,10 +15,11 @@ from typing import Final
 import yaml
 
 from functions.cli.input_error import InputError
-from functions.cli.plan.manifest_diff import Change, ManifestDiff, Planned, diff
+from functions.cli.plan.manifest_diff import Change, ManifestDiff, diff
+from functions.cli.plan.without_place import Planned, without_place_lines
 from functions.cli.printable_text import aligned, markdown_table, printable_text
 from shared.model.codec import to_plain
-from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, first_names
+from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS
 
 SAME_PLACES: Final = 0
 TOO_MUCH: Final = 1
@@ -105,15 +106,15 @@ def _text(found: ManifestDiff, output: str) -> str:
         return json.dumps(to_plain(found), indent=2) + "\n"
     if output == "yaml":
         return str(yaml.safe_dump(to_plain(found), sort_keys=False))
-    sections = list(_sections(found))
+    sections, left = list(_sections(found)), list(without_place_lines(found.no_place))
     if output == "markdown":
         lines = [line for title, rows in sections for line in _markdown(title, rows)]
-        return printable_text([*lines, *_left(found)])
+        return printable_text([*lines, *(f"- {line}" for line in left)])
     lines = list[str]()
     for title, rows in sections:
         lines += [*([""] if lines else []), *([title] if title else [])]
         lines += aligned([_HEADINGS, *rows], {1, 2, 3})
-    return printable_text([*lines, *_left(found)])
+    return printable_text([*lines, *([""] if left else []), *left])
 
 
 def _sections(found: ManifestDiff) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
@@ -155,12 +156,6 @@ def _costs(name: str, before: int, after: int, digits: int = 4) -> tuple[str, ..
         change = f"{'-' if more < 0 else '+'}${abs(more):,.{digits}f}{percent}"
     old, new = (f"${micros / MICROS:,.{digits}f}" for micros in (before, after))
     return name, old, new, change
-
-
-def _left(found: ManifestDiff) -> list[str]:
-    if not found.no_place:
-        return []
-    return ["", f"no place for: {first_names(found.no_place, _MOST_ROWS)}"]
 
 
 def _markdown(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from functions.cli.plan.cost_of_rules import rules_in_words
 from functions.cli.printable_text import number_ranges
 from shared.model.dollars_and_counts import counted, dollars, first_names
 from shared.model.ec2.launches import LaunchOption, PlannedNode, PodRef
@@ -13,15 +14,17 @@ from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources, readable_amount
 from shared.model.snapshot import ClusterSnapshot
+from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.offering_table import ProvisionerPicks, offering_table
 from shared.planning.offerings.picks import label_choices
 from shared.planning.reasons import Reasons
 from shared.planning.rules.existing_nodes import existing_nodes
 from shared.planning.rules.labels_and_taints import accepted_terms, labels_accepted, taint_refusal
+from shared.planning.rules.node_constraints import node_constraints_of
 from shared.planning.rules.pod_classes import PodClass
 from shared.planning.rules.provisioner_offerings import (
     ProvisionerOffering,
     place_labels,
-    provisioner_offerings,
     usable_in_order,
 )
 from shared.planning.setting_aside import ref_of
@@ -90,29 +93,6 @@ def of_other_scheduler(pod: Pod) -> str:
     return f"scheduler {name} chooses its node: the plan is by the rules of kube-scheduler"
 
 
-def gap(plan: Plan) -> str:
-    """Return as text how far the cost may be above the lowest possible."""
-    bound = plan.lower_bound_micros_per_hour
-    known = bound or not plan.cost_micros_per_hour
-    return gap_in_words(plan.gap_percent, proved=bool(known), close=plan.bound_is_close)
-
-
-def gap_in_words(percent: float, *, proved: bool, close: bool) -> str:
-    """Return as text how far a price may be above the lowest possible.
-
-    Args:
-        percent: How far it is above the proved lower bound.
-        proved: Whether any lower bound is proved.
-        close: Whether the bound is known to be close to the lowest possible
-            (`Plan.bound_is_close`).
-    """
-    if not proved:
-        return "no lower bound: existing nodes may have room for these pods"
-    if close:
-        return f"gap {percent:.2f} %"
-    return f"at most {percent:.2f} % above what is proved"
-
-
 def _outcome(plan: Plan, pod: Pod, owners: Mapping[str, str]) -> Iterator[str]:
     ref = ref_of(pod)
     if pod.node_name:
@@ -125,7 +105,7 @@ def _outcome(plan: Plan, pod: Pod, owners: Mapping[str, str]) -> Iterator[str]:
     new = [(n, node) for n, node in enumerate(plan.nodes, 1) if ref in node.pods]
     refused = [pod_left for pod_left in plan.unschedulable if pod_left.pod == ref]
     if there:
-        yield f"goes to node {there[0]}, which has room: nothing is bought for it"
+        yield f"goes to node {there[0]}, which has room: nothing is launched for it"
     elif new:
         yield from _on_new(*new[0], ref, owners)
     elif refused:
@@ -190,7 +170,9 @@ def _refusal(
         return "labels or volumes that it needs are elsewhere"
     if short := scheduling.requests.exceeding(left):
         return f"too little {', '.join(short)} is left"
-    return "it has room, but rules between pods, host ports or volumes forbid it"
+    if rules := rules_in_words(scheduling):
+        return f"it has room, but the pod's rules forbid it: {', '.join(rules)}"
+    return "it has room: rules of other pods forbid it, or its own node is needed anyway"
 
 
 def _on_new(
@@ -198,15 +180,10 @@ def _on_new(
 ) -> Iterator[str]:
     option = node.options[0]
     used = node.requests + node.daemon_requests
-    fill = ", ".join(
-        f"{name} {round(100 * used[name] / amount)} %"
-        for name, amount in option.allocatable.items
-        if used[name]
-    )
     others = len(node.pods) - 1
     yield (
         f"goes to new node {number} of {owners[node.provisioner]} {node.provisioner}: "
-        f"{_named(option)}, with {counted(others, 'other pod')}; filled {fill}"
+        f"{_named(option)}, with {counted(others, 'other pod')}; {filled(used, option.allocatable)}"
     )
     if others:
         names = sorted(other.key for other in node.pods if other != ref)
@@ -217,6 +194,16 @@ def _on_new(
             f"{len(node.options)} options hold the same pods, from {_named(option)} "
             f"to {_named(last)}: EC2 may give any of them"
         )
+
+
+def filled(used: Resources, allocatable: Resources) -> str:
+    """Return how much of what a node offers is used, as in "filled cpu 26 %, memory 7 %"."""
+    shares = (
+        f"{name} {round(100 * used[name] / amount)} %"
+        for name, amount in allocatable.items
+        if used[name] and amount
+    )
+    return f"filled {', '.join(shares) or 'by nothing'}"
 
 
 def _named(option: LaunchOption) -> str:
@@ -242,7 +229,7 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
                 offering.zone,
                 offering.capacity_type.value,
             )
-            for offer in _offers(snapshot, provisioner, pod)
+            for offer in usual_offers(snapshot, provisioner, pod)
             if pod.scheduling.requests.fits(offer.available)
             for offering in offer.offerings
             if labels_accepted(pod.scheduling, {**offer.labels, **place_labels(offering)})
@@ -255,19 +242,23 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
         )
 
 
-def _offers(
-    snapshot: ClusterSnapshot, provisioner: Provisioner, pod: Pod
-) -> Sequence[ProvisionerOffering]:
-    site = next(
-        provisioner_site
-        for provisioner_site in snapshot.sites
-        if provisioner_site.provisioner == provisioner.name
-    )
-    return provisioner_offerings(
-        provisioner,
-        site,
+def usual_offers(
+    snapshot: ClusterSnapshot, owner: Provisioner, pod: Pod
+) -> tuple[ProvisionerOffering, ...]:
+    """Return what an owner could launch, without types that this pod neither names nor needs.
+
+    Burstable types, bare metal and accelerators are left out so, unless there is nothing else.
+    """
+    site = next(site for site in snapshot.sites if site.provisioner == owner.name)
+    choices = label_choices(owner, accepted_terms(pod.scheduling))
+    table = offering_table(
+        (ProvisionerPicks(provisioner=owner, site=site, picks=tuple(choices)),),
         snapshot.instance_types,
         snapshot.daemonsets,
-        unavailable=snapshot.unavailable,
-        picks=label_choices(provisioner, accepted_terms(pod.scheduling)),
+        snapshot.unavailable,
     )
+    index, wanted = OfferingIndex(table, ()), node_constraints_of(pod.scheduling)
+    index.leave_out_special((index.suited((wanted,), pod.scheduling.requests, ()),))
+    left_out = {option.offer for option in table.of_mask(index.unasked(wanted))}
+    usual = tuple(offer for n, offer in enumerate(table.offers) if n not in left_out)
+    return usual or table.offers

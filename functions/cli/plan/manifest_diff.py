@@ -6,21 +6,14 @@ from typing import Final
 from msgspec import Struct
 
 from functions.cli.plan.svg_plan import workload_of
+from functions.cli.plan.without_place import Planned, WithoutPlace, without_place
 from shared.model.ec2.launches import PlannedNode
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.resources import Resources
-from shared.model.snapshot import ClusterSnapshot
 
 # Pods of others on the same nodes change what a workload's own take of them by less.
 _LEAST_MICROS: Final = 1_000
-
-
-class Planned(Struct, frozen=True, kw_only=True):
-    """Manifests as a cluster, and the plan for them."""
-
-    snapshot: ClusterSnapshot
-    plan: Plan
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -42,7 +35,7 @@ class ManifestDiff(Struct, frozen=True, kw_only=True):
     Attributes:
         nodes: New nodes, before and after; likewise the others.
         kept: Preferences kept, and how many there are.
-        no_place: Pods (namespace/name) that are new or had a place, and have none now; sorted.
+        no_place: Pods that are new or had a place, and have none now, by workload.
         owners: Owners whose nodes or costs differ, sorted by how much more they cost.
         workloads: Workloads whose pods or costs differ, likewise. The price of a node is shared by
             its pods, by the resource of which each takes most.
@@ -52,7 +45,7 @@ class ManifestDiff(Struct, frozen=True, kw_only=True):
     cost: tuple[int, int]
     pods: tuple[int, int]
     kept: tuple[tuple[int, int], tuple[int, int]]
-    no_place: tuple[str, ...]
+    no_place: tuple[WithoutPlace, ...]
     owners: tuple[Change, ...]
     workloads: tuple[Change, ...]
 
@@ -64,8 +57,7 @@ class ManifestDiff(Struct, frozen=True, kw_only=True):
 
 def diff(before: Planned, after: Planned) -> ManifestDiff:
     """Return how the second plan differs from the first."""
-    plans = (before.plan, after.plan)
-    left = [{one.pod.key for one in plan.unschedulable} for plan in plans]
+    left_before = {one.pod.key for one in before.plan.unschedulable}
     return ManifestDiff(
         nodes=(len(before.plan.nodes), len(after.plan.nodes)),
         cost=(before.plan.cost_micros_per_hour, after.plan.cost_micros_per_hour),
@@ -74,7 +66,7 @@ def diff(before: Planned, after: Planned) -> ManifestDiff:
             (before.plan.preferences.kept, before.plan.preferences.stated),
             (after.plan.preferences.kept, after.plan.preferences.stated),
         ),
-        no_place=tuple(sorted(left[1] - left[0])),
+        no_place=without_place(after, lambda key: key not in left_before),
         owners=_changes(_by_owner(before.plan), _by_owner(after.plan)),
         workloads=_changes(_by_workload(before), _by_workload(after)),
     )

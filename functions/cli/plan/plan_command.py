@@ -23,7 +23,6 @@ from functions.cli.plan.packing_settings import (
 )
 from functions.cli.printable_text import printable_text
 from functions.cli.run_command import run_or_refuse
-from shared.model import labels as keys
 from shared.model.errors import InvalidManifestError
 
 if TYPE_CHECKING:
@@ -68,11 +67,12 @@ byte-identical; with other settings, what they change in $, nodes and pods.
   dovetail plan -f examples/big --save plan.json.gz
   dovetail replay plan.json.gz --set max_node_vcpus=16
 """
-_PLAN_CODES: Final = """exit codes:
-  0  every pod is placed
-  1  with --diff: it costs more than --max-increase
+_PLAN_CODES: Final = """exit codes, of which the first that applies:
   2  bad input: one line says which file, document and field, and what was expected
-  3  some pods are not placed: the plan says why; with --diff: that had one or are new
+  1  with --diff: it costs more than --max-increase, also if pods are not placed
+  3  some pods are not placed: the plan says why; with --diff: that had a place or are new
+  0  every pod is placed; with --diff: that had a place or is new
+  130  it was stopped by Ctrl-C
 """
 _REPLAY_CODES: Final = """exit codes:
   0  the same plan, byte for byte; with --set: the difference was printed
@@ -86,7 +86,7 @@ def mount_plan(subparsers: Subparsers) -> None:
     plan = add_command(
         subparsers,
         "plan",
-        "show what would be bought for manifests, without a cluster and without AWS",
+        "show which nodes would be launched for manifests, without a cluster and without AWS",
         _PLAN_TEXT,
         _settings_help() + _instances_help() + _PLAN_CODES,
     )
@@ -95,7 +95,7 @@ def mount_plan(subparsers: Subparsers) -> None:
     plan.add_argument(
         "--catalog",
         metavar="FILE",
-        help="what can be bought, as `dovetail catalog` writes it (the embedded one, of us-east-1)",
+        help="types and prices, as `dovetail catalog` writes them (the embedded, of us-east-1)",
     )
     existing = "nodes that are there, and the pods on them; as -f"
     add_list(plan, "--existing", metavar="FILE", help=existing)
@@ -247,6 +247,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.cheaper_types import why_not_cheaper  # noqa: PLC0415
     from functions.cli.plan.explanation import explanation  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
+    from functions.cli.plan.plan_remarks import plan_remarks  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.initial_state import pods_to_place  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
@@ -292,7 +293,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     sys.stdout.write(plan_text.plan_text(plan_run, arguments.output, explanation_lines))
     sys.stdout.flush()
     _write_files(arguments, plan_run)
-    found = _remarks(plan_run)
+    found = plan_remarks(snapshot, plan, settings)
     stderr_lines = [f"note: {note}" for note in (*notes, *found)]
     if arguments.output != "table":
         stderr_lines += [*explanation_lines, *plan_text.settings_lines(plan_run)]
@@ -303,7 +304,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
 def _diff(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.diff_command import run_diff  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
-    from functions.cli.plan.manifest_diff import Planned  # noqa: PLC0415
+    from functions.cli.plan.without_place import Planned  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
     _refuse(arguments, "--diff", *_OF_ONE_PLAN, *_SCENARIOS, "cost_of_rules")
@@ -345,6 +346,7 @@ def _scenarios(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import scenarios  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
     from functions.cli.plan.scenarios_command import TODAY, scenarios_text  # noqa: PLC0415
+    from functions.cli.plan.without_place import Planned  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
 
     _refuse(arguments, "other circumstances", *_OF_ONE_PLAN, "cost_of_rules")
@@ -359,10 +361,12 @@ def _scenarios(arguments: argparse.Namespace) -> int:
     for scenario in (scenarios.Scenario(name=TODAY), *asked):
         of = read_catalog(scenario.catalog, setup) if scenario.catalog else catalog
         snapshot = _snapshot(arguments, scenario.of_documents(planned), of, settings, notes)
-        columns.append((scenario.name, decide(scenario.of_snapshot(snapshot), settings)))
+        changed = scenario.of_snapshot(snapshot)
+        plan = decide(changed, settings)
+        columns.append((scenario.name, Planned(snapshot=changed, plan=plan)))
     sys.stdout.write(scenarios_text(columns, arguments.output))
     sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
-    return UNPLACED if columns[0][1].unschedulable else PLACED
+    return UNPLACED if columns[0][1].plan.unschedulable else PLACED
 
 
 def _cost_of_rules(arguments: argparse.Namespace) -> int:
@@ -443,21 +447,6 @@ def _named(key: str, snapshot: "ClusterSnapshot") -> "Pod":
     return pod
 
 
-def _remarks(plan_run: "PlanRun") -> Iterator[str]:
-    """Yield remarks on topology keys that no node has, and on Provisioners dearer than others."""
-    from functions.cli.plan.unknown_topology_keys import unknown_topology_keys  # noqa: PLC0415
-    from shared.planning.cheaper_provisioners import cheaper_provisioners  # noqa: PLC0415
-
-    plan, least = plan_run.plan, plan_run.plan.cost_micros_per_hour
-    yield from unknown_topology_keys(plan_run.snapshot)
-    for finding in cheaper_provisioners(plan_run.snapshot, plan, plan_run.settings):
-        yield f"{finding.used_kind} {finding.used}: {finding.text}"
-        saved = finding.used_micros_per_hour - finding.cheaper_micros_per_hour
-        least = min(least, plan.cost_micros_per_hour - saved)
-    if least < plan.lower_bound_micros_per_hour:
-        yield "the lower bound and the gap are those of plans with these weights"
-
-
 def _in_zones(
     snapshot: "ClusterSnapshot",
     arguments: argparse.Namespace,
@@ -466,7 +455,7 @@ def _in_zones(
 ) -> "ClusterSnapshot":
     """Return the snapshot limited to `--zones`, `--subnets` or the zones of a running cluster.
 
-    A note is added if neither option is given.
+    Else zones are assumed. Notes say what is not given.
     """
     from functions.cli.plan.inputs import read_bytes  # noqa: PLC0415
     from functions.cli.plan.reading import subnets  # noqa: PLC0415
@@ -477,18 +466,10 @@ def _in_zones(
         content = read_bytes(arguments.subnets)
         given = subnets.read_subnets(arguments.subnets, content, catalog)
         return subnets.within_subnets(snapshot, given, catalog)
-    if _names_cluster(arguments):
-        found = sorted(
-            {node.labels[keys.ZONE] for node in snapshot.nodes if keys.ZONE in node.labels}
-        )
-        if found:
-            notes.append(
-                f"zones: those of the cluster's nodes ({', '.join(found)}), or say --zones"
-            )
-            return subnets.within_zones(snapshot, tuple(found))
-    if note := subnets.unknown_zones_note(snapshot.provisioners, catalog):
-        notes.append(note)
-    return snapshot
+    if _names_cluster(arguments) and (found := subnets.node_zones(snapshot)):
+        notes.append(f"zones: those of the cluster's nodes ({', '.join(found)}), or say --zones")
+        return subnets.within_zones(snapshot, found)
+    return subnets.within_assumed_zones(snapshot, catalog, notes)
 
 
 def _write_files(arguments: argparse.Namespace, plan_run: "PlanRun") -> None:

@@ -18,7 +18,7 @@ class PlanDifference(Struct, frozen=True, kw_only=True):
     Attributes:
         cost_before: Cost of the first plan's new nodes, in micro-dollars per hour.
         nodes: (instance type, zone, capacity type) with how many more (or fewer, negative) of
-            them the second plan buys; only where it differs, sorted.
+            them the second plan has; only where it differs, sorted.
         pods: (namespace/name, where it goes first, where it goes second), sorted; a place is an
             existing node, the offering of a new node, or `nothing`.
     """
@@ -38,8 +38,8 @@ class PlanDifference(Struct, frozen=True, kw_only=True):
 
 def compare(before: Plan, after: Plan) -> PlanDifference:
     """Return how the second plan differs from the first."""
-    bought = Counter(_kind(node.options[0].offering) for node in after.nodes)
-    bought.subtract(_kind(node.options[0].offering) for node in before.nodes)
+    planned = Counter(_kind(node.options[0].offering) for node in after.nodes)
+    planned.subtract(_kind(node.options[0].offering) for node in before.nodes)
     first, second = _places(before), _places(after)
     moved = [
         (ref.key, first.get(ref, NOWHERE), second.get(ref, NOWHERE))
@@ -51,7 +51,7 @@ def compare(before: Plan, after: Plan) -> PlanDifference:
         cost_after=after.cost_micros_per_hour,
         nodes_before=len(before.nodes),
         nodes_after=len(after.nodes),
-        nodes=tuple(sorted((kind, count) for kind, count in bought.items() if count)),
+        nodes=tuple(sorted((kind, count) for kind, count in planned.items() if count)),
         pods=tuple(moved),
     )
 

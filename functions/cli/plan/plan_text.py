@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from functions.cli.plan.explanation import gap
+from functions.cli.plan.gap_in_words import gap
 from functions.cli.plan.plan_difference import compare
 from functions.cli.plan.plan_document import plan_document
 from functions.cli.printable_text import aligned, number_ranges, printable_text
@@ -210,7 +210,7 @@ def _totals(plan: Plan) -> str:
     new = sum(len(node.pods) for node in plan.nodes)
     placed = sum(len(placement.pods) for placement in plan.placements)
     if not (new or placed or plan.unschedulable):
-        return "no pod waits for capacity: nothing to buy"
+        return "no pod waits for capacity: nothing to launch"
     there = f", {counted(placed, 'pod')} on nodes that are there" if placed else ""
     bound = plan.lower_bound_micros_per_hour
     proved = f", lower bound {dollars(bound)}/h" if bound or not plan.nodes else ""

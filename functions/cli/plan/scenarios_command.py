@@ -7,15 +7,16 @@ from typing import Any, Final
 import yaml
 
 from functions.cli.plan.what_if import totals
+from functions.cli.plan.without_place import Planned, without_place, without_place_lines
 from functions.cli.printable_text import aligned, markdown_table, printable_text
-from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, first_names
+from shared.model.codec import to_plain
+from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS
 from shared.model.plan import Plan
 
 TODAY: Final = "today"
-_MOST_NAMES: Final = 20
 
 # The heading of a column, and the plan for it.
-Column = tuple[str, Plan]
+Column = tuple[str, Planned]
 
 
 def scenarios_text(columns: Sequence[Column], output: str) -> str:
@@ -25,7 +26,7 @@ def scenarios_text(columns: Sequence[Column], output: str) -> str:
         if output == "json":
             return json.dumps(document, indent=2) + "\n"
         return str(yaml.safe_dump(document, sort_keys=False))
-    rows = [("", *(name for name, _ in columns)), *_rows([plan for _, plan in columns])]
+    rows = [("", *(name for name, _ in columns)), *_rows([one.plan for _, one in columns])]
     lines = (
         markdown_table(rows) if output == "markdown" else aligned(rows, range(1, len(columns) + 1))
     )
@@ -54,21 +55,22 @@ def _change(before: int, after: int) -> str:
 
 def _left(columns: Sequence[Column]) -> Iterator[str]:
     """Yield which pods have no place, for each plan that leaves other pods than today's."""
-    today = {left.pod.key for left in columns[0][1].unschedulable}
-    for name, plan in columns:
-        left = sorted(left.pod.key for left in plan.unschedulable)
-        if left and (name == TODAY or set(left) != today):
-            yield f"no place, {name}: {first_names(left, _MOST_NAMES)}"
+    today = {left.pod.key for left in columns[0][1].plan.unschedulable}
+    for name, planned in columns:
+        if name == TODAY or {left.pod.key for left in planned.plan.unschedulable} != today:
+            for line in without_place_lines(without_place(planned)):
+                yield f"{name}: {line}"
 
 
 def _document(column: Column) -> dict[str, Any]:
-    name, plan = column
+    name, planned = column
+    plan = planned.plan
     found = totals(plan)
     return {
         "name": name,
         "nodes": found.nodes,
         "cost_micros_per_hour": found.cost_micros_per_hour,
         "placed": found.placed,
-        "no_place": sorted(left.pod.key for left in plan.unschedulable),
+        "no_place": to_plain(without_place(planned)),
         "preferences": {"kept": plan.preferences.kept, "stated": plan.preferences.stated},
     }

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from functions.cli.plan.explanation import gap
+from functions.cli.plan.gap_in_words import gap
 from functions.cli.plan.svg_node import (
     CELL_HEIGHT,
     CELL_WIDTH,
@@ -170,7 +170,7 @@ def _by_size(sizes: Counter[str]) -> list[tuple[str, int]]:
 def _running(snapshot: ClusterSnapshot) -> str:
     names = {node.name for node in snapshot.nodes}
     pods = sum(pod.node_name in names for pod in snapshot.bound)
-    return f"{counted(pods, 'pod')} on {counted(len(names), 'node')}, nothing to buy"
+    return f"{counted(pods, 'pod')} on {counted(len(names), 'node')}, nothing to launch"
 
 
 def _header(plan: Plan, caption: str, left_out: int, running: str) -> list[str]:

@@ -52,7 +52,7 @@ def consolidated(  # noqa: PLR0913 -- one of them by keyword
             where that is allowed and saves enough.
         tries: Number of plans that may be tried.
     """
-    simulated = _as_launched_by_dovetail(snapshot, nodes, owner, repacked.pool)
+    simulated = _alone(snapshot, nodes, owner, repacked.pool)
     rules = DisruptionSettings(
         minimum_age=timedelta(0),
         # What is reached by many changes is reached by one, at a fraction of the plans.
@@ -133,28 +133,50 @@ def _without(annotations: Mapping[str, str], some: Collection[str]) -> Mapping[s
     return {key: value for key, value in annotations.items() if key not in some}
 
 
-def _as_launched_by_dovetail(
+def _alone(
     snapshot: ClusterSnapshot, nodes: Sequence[Node], owner: Provisioner, pool: Pool
 ) -> ClusterSnapshot:
-    """Return the snapshot with a pool's nodes as if Dovetail had launched them, and no others."""
+    """Return the snapshot in which a pool's nodes alone may change and accept pods."""
+    adopted = as_launched_by_dovetail(snapshot, {pool: nodes}, {pool: owner})
     names = {node.name for node in nodes}
+    return replace(
+        adopted,
+        nodes=tuple(
+            node if node.name in names else replace(node, unschedulable=True, finalizers=())
+            for node in adopted.nodes
+        ),
+        provisioners=(owner,),
+        sites=(site_of(pool, owner, nodes, snapshot),),
+    )
+
+
+def as_launched_by_dovetail(
+    snapshot: ClusterSnapshot,
+    pools: Mapping[Pool, Sequence[Node]],
+    owners: Mapping[Pool, Provisioner],
+) -> ClusterSnapshot:
+    """Return the snapshot with the nodes of the pools as if Dovetail had launched them.
+
+    They accept pods, and no pod waits.
+    """
+    of_node = {node.name: pool for pool, nodes in pools.items() for node in nodes}
     return replace(
         snapshot,
         pending=(),
         nodes=tuple(
-            replace(
-                node,
-                labels=owned_labels(node, owner),
-                annotations={keys.SLOT: "", **node.annotations},
-                unschedulable=False,
-                finalizers=OURS,
-            )
-            if node.name in names
-            else replace(node, unschedulable=True, finalizers=())
+            _adopted(node, owners[of_node[node.name]]) if node.name in of_node else node
             for node in snapshot.nodes
         ),
-        provisioners=(owner,),
-        sites=(site_of(pool, owner, nodes, snapshot),),
+    )
+
+
+def _adopted(node: Node, owner: Provisioner) -> Node:
+    return replace(
+        node,
+        labels=owned_labels(node, owner),
+        annotations={keys.SLOT: "", **node.annotations},
+        finalizers=OURS,
+        unschedulable=False,
     )
 
 

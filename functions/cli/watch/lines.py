@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from functions.cli.plan.explanation import gap_in_words
+from functions.cli.plan.gap_in_words import gap_in_words
 from functions.cli.watch.outcome import outcome_text
 from functions.cli.watch.view import GOING, LAUNCHING
 from shared.model.dollars_and_counts import (

@@ -47,6 +47,7 @@ class OfferingIndex:
         existing_nodes: Nodes that exist or are in flight.
         within_limits: Bit mask of the offerings of Provisioners whose limits allow at least one
             instance type.
+        left_out: Bit mask of the offerings of special types that no pod of the decision needs.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class OfferingIndex:
         self._interned: dict[NodeConstraints, NodeConstraints] = {}
         # Bit masks over the table's offerings; that of `_existing_accepting` is over existing
         # nodes.
-        self._left_out = 0
+        self.left_out = 0
         self._special = {
             why: some for why, some in table.where("special", self._why_special).items() if any(why)
         }
@@ -84,7 +85,7 @@ class OfferingIndex:
         Provisioner name them, and so are special types that no pod of the decision needs.
         """
         mask = self._compatible(node_constraints)
-        return mask & ~self._left_out or mask
+        return mask & ~self.left_out or mask
 
     def suited(
         self,
@@ -147,11 +148,11 @@ class OfferingIndex:
 
         A type that one pod needs stays open to all: a pod may fill up a node launched for another.
         """
-        self._left_out = 0
+        self.left_out = 0
         for some in self._special.values():
-            self._left_out |= some
+            self.left_out |= some
         for some in suited:
-            self._left_out &= ~some
+            self.left_out &= ~some
 
     def _compatible(self, node_constraints: NodeConstraints) -> int:
         if node_constraints not in self._accepted:
@@ -171,6 +172,15 @@ class OfferingIndex:
                 mask = mask & ~self._unnamed_burstable() or mask
             self._accepted[node_constraints] = mask
         return self._accepted[node_constraints]
+
+    def unasked(self, node_constraints: NodeConstraints) -> int:
+        """Return a bit mask of the types that are launched only where named or needed.
+
+        These are burstable types, if neither the node constraints nor the Provisioner name types,
+        and special types that no pod of the decision needs.
+        """
+        named = any(map(_names_types, node_constraints.terms))
+        return self.left_out | (0 if named else self._unnamed_burstable())
 
     def _unnamed_burstable(self) -> int:
         """Return burstable offerings of Provisioners that name no types and offer enough others."""

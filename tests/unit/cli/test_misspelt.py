@@ -38,6 +38,10 @@ def node_pool(field: str, key: str) -> dict[str, object]:
             ("plan", "--region", "x", "-f", "a"),
             "dovetail plan: --region: unknown; dovetail catalog",
         ),
+        (
+            ("doctor", "--context", "prod"),
+            "doctor: --context: unknown; why, report, plan, watch and others read a cluster by it",
+        ),
         (("plan", "-f", "a", "--zzz"), "dovetail plan: --zzz: unknown; dovetail plan --help"),
         (("plan", "-f", "a", "--set", "max_nod_vcpus=1"), "unknown setting; write max_node_vcpus"),
     ],
@@ -59,7 +63,7 @@ def test_words_of_the_command_line(
         ({**deployment(), "kind": "Deploymnet"}, "unknown kind; write Deployment"),
         (node_pool("requirments", CATEGORY), "requirments: unknown field; write requirements"),
         (node_pool("requirements", CATEGORY[:-4] + "ry"), f"unknown key; write {CATEGORY}"),
-        (CONFIG_MAP, "a.yaml: document 1: nothing to plan: not read are ConfigMap"),
+        (CONFIG_MAP, "document 1: no workload in these files, only ConfigMap; name"),
     ],
 )
 def test_words_of_manifests(

@@ -48,10 +48,10 @@ def test_pods_of_a_deployment_are_counted_once_without_its_replica_set(
     name = written(tmp_path / "m.yaml", PROVISIONER, NODE, deployment(replicas=3), *pods)
     assert run("plan", "-f", name, "--svg", str(picture)) == 0
     said = capsys.readouterr()
-    assert said.out.startswith("no pod waits for capacity: nothing to buy")
+    assert said.out.startswith("no pod waits for capacity: nothing to launch")
     assert "note: 3 pods on 1 node already" in said.err
     drawn = picture.read_text(encoding="utf-8")
-    assert "3 pods on 1 node, nothing to buy" in drawn
+    assert "3 pods on 1 node, nothing to launch" in drawn
     assert "n1" in drawn
     assert "3 × default/web" in drawn
 

@@ -10,6 +10,7 @@ from functions.cli.input_error import InputError
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.provisioners import OWNERS, as_current, read_provisioners
 from functions.cli.plan.reading.snapshot import read_snapshot
+from functions.cli.plan.reading.subnets import within_node_zones
 from functions.cli.plan.reading.volumes import read_volumes, unknown_claims, with_volumes
 from functions.cli.plan.reading.workloads import WORKLOADS
 from shared.disruption.simulate import with_claims_of
@@ -106,7 +107,7 @@ def read_running_cluster(documents: Sequence[Document], catalog: Catalog) -> Run
             (name for node in snapshot.nodes if (name := node.labels.get(_CLUSTER_NAME))), ""
         ),
         snapshot=with_claims_of(
-            replace(snapshot, taken_at=_latest(snapshot)),
+            replace(within_node_zones(snapshot), taken_at=_latest(snapshot)),
             running,
             lambda asking: with_volumes(asking, volumes, usable),
         ),

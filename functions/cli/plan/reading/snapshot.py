@@ -221,7 +221,9 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
 def _refuse_nothing(documents: Sequence[Document], known: Sequence[Document]) -> None:
     kinds = {document.kind for document in documents}
     if documents and not known and kinds.isdisjoint(KINDS):
-        remedy = f"nothing to plan: not read are {', '.join(sorted(kinds))}"
+        remedy = (
+            f"no workload in these files, only {', '.join(sorted(kinds))}; name Pods or workloads"
+        )
         raise documents[0].invalid("", None, remedy)
 
 

@@ -1,18 +1,18 @@
 """The zones that nodes of a plan may be in, from `--zones` or a list of subnets."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
 from msgspec import Struct
 
 from functions.cli.input_error import InvalidSettingError
+from functions.cli.plan.reading.assumed_zones import zones_not_assumed
 from shared.instance_types.catalog import Catalog
 from shared.manifests.raw_json import mapping, mappings, text
 from shared.model import labels as keys
 from shared.model.ec2.selectors import ANY_VALUE, Selector, SelectorTerm, describe_selector
-from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.model.values import replace
 
@@ -102,23 +102,65 @@ def within_subnets(
     return replace(snapshot, sites=tuple(map(restricted, snapshot.sites)))
 
 
-def unknown_zones_note(owners: Iterable[Provisioner], catalog: Catalog) -> str:
-    """Return a note on owners whose nodes may be in any zone as subnets are unknown; else empty."""
-    silent = [
-        f"{owner.kind} {owner.name}"
-        for owner in owners
+def within_node_zones(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return the snapshot in which owners have subnets in the zones of its nodes.
+
+    If no node names its zone, the snapshot stays as it is.
+    """
+    return within_zones(snapshot, zones) if (zones := node_zones(snapshot)) else snapshot
+
+
+def node_zones(snapshot: ClusterSnapshot) -> tuple[str, ...]:
+    """Return the zones that nodes name, sorted."""
+    return tuple(
+        sorted({node.labels[keys.ZONE] for node in snapshot.nodes if keys.ZONE in node.labels})
+    )
+
+
+def within_assumed_zones(
+    snapshot: ClusterSnapshot, catalog: Catalog, notes: list[str]
+) -> ClusterSnapshot:
+    """Return the snapshot with the zones that are assumed where subnets are not known.
+
+    These are all zones of the catalogue, unless an owner names zones. Those where an owner could
+    launch only bare metal or accelerators that no pod asks for are left out. Notes say so.
+    """
+    silent = {
+        owner.name: f"{owner.kind} {owner.name}"
+        for owner in snapshot.provisioners
         if all(
             requirement.complement
             for requirement in owner.requirements
             if requirement.key == keys.ZONE
         )
-    ]
+    }
     if not silent:
-        return ""
+        return snapshot
     zones = ", ".join(sorted(_catalog_zones(catalog)))
-    return (
-        f"subnets are not known here: nodes of {', '.join(silent)} may be in any zone ({zones}); "
-        f"say which there are with --zones a,b,c, or --subnets FILE as `{_COMMAND}` writes it"
+    notes.append(
+        f"subnets are not known here: nodes of {', '.join(silent.values())} may be in any zone "
+        f"({zones}); say which there are with --zones a,b,c, or --subnets FILE as `{_COMMAND}` "
+        "writes it"
+    )
+    left_out = {
+        name: zones for name, zones in zones_not_assumed(snapshot).items() if name in silent
+    }
+    notes += [
+        f"{silent[name]}: not in {', '.join(zones)}, where it could launch only bare metal or "
+        "accelerators that no pod asks for; name such a zone with --zones to have it"
+        for name, zones in left_out.items()
+    ]
+    return replace(
+        snapshot,
+        sites=tuple(
+            replace(
+                site,
+                zones=tuple(
+                    zone for zone in site.zones if zone not in left_out.get(site.provisioner, ())
+                ),
+            )
+            for site in snapshot.sites
+        ),
     )
 
 

@@ -11,9 +11,8 @@ from functions.cli.doctor.why_command import mount_why
 from functions.cli.doctor.why_group import WhyGroup
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
-from shared.model.dialect import OwnerKind
 from shared.model.ec2.launches import Trial
-from shared.model.errors import NotFoundError
+from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
@@ -300,10 +299,10 @@ def test_a_node_that_runs_says_why_it_is_not_consolidated() -> None:
     world.provision(look=True)
     said = f"is not consolidated: pod default/a has the annotation {keys.DO_NOT_DISRUPT}"
     assert said in of_node(world).outlook
-    labels = {keys.NODE_POOL: "default", keys.INITIALIZED: "true"}
-    of_pool = replace(node_of("n1", "m5.large"), labels=labels)
-    world = World(provisioner(kind=OwnerKind.NODE_POOL), of_pool)
-    assert of_node(world).outlook[-1].endswith("consolidationPolicy is WhenEmpty")
+    off = World(provisioner(), node_of("n1", "m5.large"), held)
+    assert "is not consolidated: Provisioner default does not enable consolidation" in (
+        of_node(off).outlook
+    )
 
 
 def test_deleted_node_is_described_by_its_events() -> None:
@@ -406,6 +405,21 @@ def test_what_cannot_be_answered_is_reported_in_one_line(
     assert told.out == ""
     assert told.err.startswith(f"dovetail why: {expected}")
     assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("clusters", [None, ()], ids=["no credentials", "none attached"])
+def test_without_credentials_or_attachment_it_names_the_way_that_needs_neither(
+    clusters: tuple[str, ...] | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def made() -> Any:
+        if clusters is None:
+            raise UnauthorizedError("log in, or set AWS_PROFILE")
+        return Runtime(World(), *clusters)
+
+    assert run_mounted(lambda commands: mount_why(commands, made), "why", "pod/a") == 2
+    told = capsys.readouterr().err
+    assert told.endswith("; or name a cluster without Dovetail with --context\n")
+    assert told.count("\n") == 1
 
 
 def test_an_event_without_a_time_and_one_seen_often_are_printed(

@@ -13,7 +13,11 @@ EVENT = PastEvent(at=None, source="karpenter", reason="Nominated", message="m", 
 
 
 def why(*objects: dumps.Object) -> WhyUnattached:
-    documents = [Document(where="cluster", raw=raw) for raw in (*dumps.mixed(), *objects)]
+    return about([*dumps.mixed(), *objects])
+
+
+def about(objects: list[dumps.Object]) -> WhyUnattached:
+    documents = [Document(where="cluster", raw=raw) for raw in objects]
     return WhyUnattached(read_running_cluster(documents, dumps.CATALOG), lambda *_: (EVENT,))
 
 
@@ -23,6 +27,24 @@ def test_a_pending_pod_is_told_what_dovetail_would_plan_and_who_decides() -> Non
     assert any(line.startswith("goes to ") for line in answer.outlook)
     assert answer.waits_for[0].startswith("whatever scales this cluster")
     assert answer.events == (EVENT,)
+
+
+def test_a_pending_pod_is_told_of_a_cheaper_pool_and_of_a_key_that_no_node_has() -> None:
+    pools = [
+        dumps.node_pool(name, dumps.needs("node.kubernetes.io/instance-type", kind),
+                        dumps.needs("karpenter.sh/capacity-type", "on-demand"))
+        for name, kind in (("zdear", "m5.8xlarge"), ("cheap", "m5.4xlarge"))
+    ]  # fmt: skip
+    waiting = dumps.pod("shop", "big", 0, "", "12", "1Gi", **dumps.spread("big", "rack"))
+    waiting["spec"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "ScheduleAnyway"
+    waiting["status"] = {"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}  # fmt: skip
+    outlook = why(*pools, waiting).pod("shop", "big-0").outlook
+    assert [line.partition(" of ")[0] for line in outlook[-3:]] == [
+        "topology key rack",
+        "NodePool zdear: its nodes cost $1.5360/h; NodePool new",
+        "NodePool zdear: its nodes cost $1.5360/h; NodePool cheap",
+    ]
 
 
 def test_a_pod_that_runs_is_told_what_its_node_is_and_costs() -> None:
@@ -48,6 +70,84 @@ def test_a_node_is_told_what_it_is_costs_and_carries() -> None:
     unknown = why().node("ip-10-2-4-0")
     assert unknown.state.endswith(", price not known")
     assert unknown.current == ("1 pod: edge/relay-0",)
+
+
+def test_a_node_is_told_how_full_it_is_and_what_consolidation_would_save() -> None:
+    other = why().node("ip-10-2-1-1").outlook
+    assert other == (
+        "filled cpu 40 %, memory 33 %, pods 7 %",
+        "could be consolidated: its 2 pods would go to ip-10-2-2-1; saves $0.0871/h",
+    )
+    pinned = why().node("ip-10-2-0-0").outlook
+    assert pinned[1].startswith("is not consolidated: its pods have no place on other nodes, or ")
+    assert len(pinned) == 2
+    alone = dumps.node("alone", "m6i.8xlarge", "a", {"karpenter.sh/nodepool": "new"})
+    large = dumps.pod("shop", "large", 0, "alone", "5", "9Gi")
+    large["spec"]["nodeSelector"] = {"karpenter.sh/nodepool": "new"}
+    assert (
+        why(alone, large)
+        .node("alone")
+        .outlook[-1]
+        .startswith(
+            "could be consolidated: its 1 pod would go to new 1 × m6a.2xlarge on-demand; saves $1."
+        )
+    )
+    empty = dumps.node("empty", "m6i.large", "a", {"karpenter.sh/nodepool": "new"})
+    assert why(empty).node("empty").outlook == (
+        "filled by nothing",
+        "could be consolidated: no pod would move; saves $0.0960/h",
+    )
+
+
+@pytest.mark.parametrize(
+    ("objects", "told"),
+    [
+        pytest.param(
+            (dumps.budget("shop", "api", 0),),
+            ["PodDisruptionBudget api holds pod shop/api-0",
+             "PodDisruptionBudget api holds pod shop/api-3"],
+            id="a budget of pods",
+        ),
+        pytest.param(
+            ({"disruption": {"budgets": [{"nodes": "0"}]}},),
+            ["the budget of disruptions is used up"],
+            id="a budget of nodes",
+        ),
+        pytest.param(
+            ({"disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "1m"}},),
+            ["consolidationPolicy is WhenEmpty, and pods run on it"],
+            id="a policy",
+        ),
+    ],
+)  # fmt: skip
+def test_a_node_is_told_what_keeps_it_and_what_it_would_save_without_that(
+    objects: tuple[dumps.Object, ...], told: list[str]
+) -> None:
+    known = dumps.mixed()
+    for found in objects:
+        if "disruption" in found:
+            (pool,) = [one for one in known if one["metadata"]["name"] == "new"]
+            pool["spec"] |= found
+        else:
+            known.append(found)
+    *kept, last = about(known).node("ip-10-2-2-0").outlook[1:]
+    assert kept == [f"is not consolidated: {reason}" for reason in told]
+    assert last == (
+        "without that could be consolidated: its 2 pods would go to i-0auto0; saves $0.1920/h"
+    )
+
+
+def test_of_many_reasons_three_are_said() -> None:
+    kept = {"karpenter.sh/do-not-disrupt": "true"}
+    node = dumps.node("kept", "m6i.2xlarge", "a", {"karpenter.sh/nodepool": "new"})
+    pods = [dumps.pod("shop", "kept", number, "kept", "100m", "1Gi") for number in range(5)]
+    for pod in pods:
+        pod["metadata"]["annotations"] = kept
+    outlook = why(node, *pods).node("kept").outlook
+    assert outlook[1] == (
+        "is not consolidated: pod shop/kept-0 has the annotation karpenter.sh/do-not-disrupt"
+    )
+    assert outlook[4] == "is not consolidated: 2 more reasons of this kind"
 
 
 def test_a_workload_is_told_where_its_pods_are_and_what_the_first_that_waits_would_get() -> None:

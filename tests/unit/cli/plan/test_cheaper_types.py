@@ -55,9 +55,13 @@ def test_a_cheaper_type_that_has_room_is_told_with_what_it_saves() -> None:
     pod = make.pod(cpu=100)
     types = make.CATALOG[1:3]
     room, saved = told(pod, node=on_2xlarge(pod), types=types)
-    assert room == "not on a cheaper type, m5.large: room for its pods"
+    assert room == "cheaper ones could hold its pods: m5.large"
     assert saved.startswith("on cheaper types alone its 1 pod would be on 1 node for $0.0960/h, ")
-    assert "$0.2880/h less: the plan keeps room for pods to come" in saved
+    assert saved.endswith("less: the plan keeps room for pods to come, or rules forbid it")
+    spread = make.pod(cpu=100, spreads=(make.spread(),))
+    assert told(spread, node=on_2xlarge(spread), types=types)[-1].endswith(
+        ", or rules forbid it: topology spread over topology.kubernetes.io/zone"
+    )
 
 
 @pytest.mark.parametrize("new", [True, False])

@@ -177,7 +177,7 @@ def test_new_nodes_keep_room_for_what_every_node_runs(world: World) -> None:
     ("pod", "text"),
     [
         ("near", "goes to new node"),
-        ("guest", "which has room: nothing is bought for it"),
+        ("guest", "which has room: nothing is launched for it"),
         ("gated", "it has scheduling gates"),
         ("holder", "it is on node fixed-2 already"),
         ("half-blue", "blue: does not tolerate taint example.com/trial=true:NoExecute"),

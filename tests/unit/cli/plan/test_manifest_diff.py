@@ -1,6 +1,7 @@
 """`dovetail plan --diff`: what a change of manifests does to their plan."""
 
 import json
+import re
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -58,6 +59,29 @@ def test_the_exit_code_says_whether_it_costs_too_much(
     assert ("costs more than --max-increase" in capsys.readouterr().err) == (code == 1)
 
 
+@pytest.mark.parametrize(("limit", "code"), [("x", 2), ("0%", 1), ("1000%", 3)])
+def test_above_the_limit_ends_with_1_also_if_pods_have_no_place(
+    limit: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = written(tmp_path / "old.yaml", PROVISIONER, deployment("web", 3))
+    huge = deployment("huge", containers=[container("9999")])
+    new = written(tmp_path / "new.yaml", PROVISIONER, deployment("web", 30), huge)
+    assert main(["plan", "--diff", old, new, "--max-increase", limit]) == code
+    assert ("no place for 3 pods" in capsys.readouterr().out) == (code != 2)
+
+
+def test_help_and_document_give_the_exit_codes_in_the_order_in_which_they_apply(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", "--help"])
+    _, _, told = capsys.readouterr().out.partition("exit codes, of which the first that applies:")
+    _, _, page = (ROOT / "docs" / "plan.md").read_text().partition("## Exit codes")
+    codes = ["2", "1", "3", "0"]
+    assert [line.split()[0] for line in told.splitlines() if line][:4] == codes
+    assert re.findall(r"^\| (\d) \|", page, re.MULTILINE) == codes
+
+
 def test_pods_on_nodes_that_are_there_cost_nothing(
     tmp_path: Path, sides: Sides, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,13 +92,35 @@ def test_pods_on_nodes_that_are_there_cost_nothing(
     assert found["workloads"] == [{"name": "default/web", "count": [1, 2], "cost": [0, 0]}]
 
 
-def test_pods_that_lose_their_place_are_named(
+def test_pods_that_lose_their_place_are_counted_by_workload_with_the_reasons(
     sides: Sides, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = sides(1, 1, containers=[container(cpu="9999")])
-    for output in ("table", "markdown"):
+    words = sides(1, 2, containers=[container(cpu="9999")])
+    reason = "default: no instance type is large enough: requests cpu 9999 (at most 95690m)"
+    for output, mark in (("table", ""), ("markdown", "- ")):
         assert main([*words, "--output", output]) == 3
-        assert capsys.readouterr().out.endswith("no place for: default/web-0\n")
+        out = capsys.readouterr().out
+        assert out.endswith(f"\n\n{mark}no place for 2 pods of default/web: {reason}\n")
+    assert main([*words, "--output", "json"]) == 3
+    assert json.loads(capsys.readouterr().out)["no_place"] == [
+        {
+            "workload": "default/web",
+            "pods": ["default/web-0", "default/web-1"],
+            "reasons": [reason],
+        }
+    ]
+
+
+def test_of_many_workloads_without_a_place_twenty_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    huge = [deployment(f"w{number:02}", containers=[container("9999")]) for number in range(22)]
+    old = written(tmp_path / "old.yaml", PROVISIONER, deployment())
+    new = written(tmp_path / "new.yaml", PROVISIONER, *huge)
+    assert main(["plan", "--diff", old, new]) == 3
+    out = capsys.readouterr().out
+    assert out.count("no place for 3 pods of default/w") == 20
+    assert out.endswith("no place for pods of 2 more workloads\n")
 
 
 def test_a_comment_of_a_pull_request_is_markdown(

@@ -2,7 +2,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from functions.cli.plan.explanation import explanation, find_pod, gap
+from functions.cli.plan.explanation import explanation, find_pod
+from functions.cli.plan.gap_in_words import gap
 from functions.cli.plan.svg_plan import draw_plan
 from functions.cli.printable_text import number_ranges
 from shared.model.kubernetes.pods import ControllerRef, Pod
@@ -76,7 +77,7 @@ def test_names_cannot_break_the_picture() -> None:
 
 
 def test_an_empty_plan_is_a_picture_too() -> None:
-    assert "0 pods on 0 nodes, nothing to buy" in told(draw_plan(make.snapshot(), Plan(), "c"))
+    assert "0 pods on 0 nodes, nothing to launch" in told(draw_plan(make.snapshot(), Plan(), "c"))
 
 
 def test_without_a_bound_the_gap_is_not_known() -> None:

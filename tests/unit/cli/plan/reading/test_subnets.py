@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.cli import dumps
 from tests.unit.cli.running import PROVISIONER, deployment, run, written
 
 SPREAD = {
@@ -74,6 +75,24 @@ def test_without_zones_all_are_taken_with_a_note_unless_each_provisioner_names_s
     own = written(tmp_path / "b.yaml", {**PROVISIONER, "spec": spec}, deployment())
     assert run("plan", "-f", own) == 0
     assert "subnets are not known here" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("zone", ["unknown", "given", "named"])
+def test_a_spread_over_unknown_zones_reaches_none_that_sells_only_accelerators(
+    zone: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the fifth generation, us-east-1e sells p5.4xlarge alone."""
+    letters = [f"us-east-1{letter}" for letter in "abcdef"]
+    named = [dumps.needs("topology.kubernetes.io/zone", *letters)] if zone == "named" else []
+    pool = dumps.node_pool("g5", dumps.needs("karpenter.k8s.aws/instance-generation", "5"), *named)
+    workload = deployment(replicas=6, topologySpreadConstraints=[SPREAD])
+    file = written(tmp_path / "a.yaml", pool, dumps.NODE_CLASS, workload)
+    options = ("--zones", "a,b,c,d,e,f") if zone == "given" else ()
+    assert run("plan", "-f", file, *options, "--output", "json") == 0
+    said = capsys.readouterr()
+    assert ("e" in zones(said.out)) == (zone != "unknown")
+    note = "NodePool g5: not in us-east-1e, where it could launch only bare metal or accelerators"
+    assert (note in said.err) == (zone == "unknown")
 
 
 @pytest.mark.parametrize(
