@@ -18,7 +18,7 @@ MAKEFLAGS += --no-print-directory
     days demo deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others \
     page page-browser page-test peers real real-judges real-smoke release rights reports sbom scale \
     schedules setup setup-tests smoke-inflate smoke-others supply tenants test types types-cdk unit \
-    verify verify-commit
+    verify verify-commit weeks
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -68,7 +68,7 @@ SUITE := $(PYTHON) tools/suite.py
 PYTEST := $(BIN)/pytest -p no:cacheprovider
 NOW := -m "not slow and not landing"
 CASES_OF_TESTS := tests/karpenter_cases tests/property tests/functions tests/docs tests/peers \
-    tests/corpus tests/node_groups tests/scale
+    tests/corpus tests/node_groups tests/scale tests/weeks
 # What imports the types of aws_cdk, whose reading takes three times as long as all the rest.
 CDK_SOURCES := infra/aws tests/infra tests/docs tools
 LOCKS := requirements package-lock.json pyproject.toml
@@ -173,6 +173,13 @@ tenants: $(VENV)/.dev  ## What a hostile tenant costs the others of its cluster;
 
 days: $(VENV)/.dev  ## What a cluster costs over a day under settings of small batches; prints a table (15 minutes)
 	@$(BIN)/python -m tests.benchmarks.planning.days
+
+TRACES ?=
+PODS ?=
+AFTER ?= 30s
+
+weeks: $(VENV)/.dev  ## What traces of days cost, in virtual time: dollars, waits, evictions (TRACES=, PODS=, AFTER=; 15 minutes)
+	@$(BIN)/python -m tests.weeks $(TRACES) --after $(AFTER) $(if $(PODS),--pods "$(PODS)")
 
 ROW ?=
 

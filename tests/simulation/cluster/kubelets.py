@@ -49,7 +49,7 @@ _QUARANTINE: Final = 40
 _COLLECTED_EVERY: Final = 20
 _REGISTRATION: Final = 3.0
 _STATUS: Final = 10.0
-_CLOUD_TAINT: Final = Taint(
+CLOUD_TAINT: Final = Taint(
     key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
 )
 _AGENT: Final = Taint(key="agent.example.com/not-ready", effect=Effect.NO_SCHEDULE)
@@ -394,7 +394,7 @@ class NodeSide:
             name=name,
             uid=f"uid-kubelet-{machine.instance.instance_id}",
             labels=labels,
-            taints=(*taints, _CLOUD_TAINT),
+            taints=(*taints, CLOUD_TAINT),
             provider_id=machine.instance.provider_id,
         )
         with contextlib.suppress(ConflictError):

@@ -93,6 +93,10 @@ class Kernel:
             self._now = (self.time, now)
         return now
 
+    def next_due(self) -> int | None:
+        """Return the microsecond at which something happens next, None for never."""
+        return self._heap[0][0] if self._heap else None
+
     def at(self, time: int, action: Callable[[], None]) -> None:
         """Let something happen at a time."""
         self._push(max(time, self.time), action)

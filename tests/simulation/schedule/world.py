@@ -126,10 +126,14 @@ class World:
     """Everything of one schedule.
 
     Attributes:
+        api_servers, node_sides: What its clusters are made of.
         brakes: Of the clusters that are held back now: since when, and how.
         ceilings: Of each cluster as a whole.
         endings: Called for every machine that begins to end.
     """
+
+    api_servers: type[ApiServer] = ApiServer
+    node_sides: type[NodeSide] = NodeSide
 
     def __init__(self, scene: Scene, faults: CallFaults) -> None:
         self.scene = scene
@@ -209,11 +213,11 @@ class World:
         self.functions(function, event, over)
 
     def _build(self, cluster_scene: ClusterScene) -> None:
-        api = ApiServer(cluster_scene.name, self.kernel, self.copies)
+        api = self.api_servers(cluster_scene.name, self.kernel, self.copies)
         # Each schedule changes its workloads: they are copied.
         api.workloads = {w.name: dataclasses.replace(w) for w in cluster_scene.workloads}
         api.add(*cluster_scene.provisioners)
-        side = NodeSide(self.kernel, self.faults, api, self.types)
+        side = self.node_sides(self.kernel, self.faults, api, self.types)
         side.region, side.sweeps = self.region, self.scene.sweeps
         side.cloud = CloudController(self.kernel, api, self.region)
         side.notices = self._notice
