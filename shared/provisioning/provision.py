@@ -247,7 +247,8 @@ def _under_brakes(session: ProvisioningSession, snapshot: ClusterSnapshot) -> Cl
     for found in unusable_trials(snapshot, session.ports.cluster.pods_on):
         failed = replace(found, subjects=found.subjects - useful)
         session.report.pods_rejected += newly_failed(failed, trials)
-        trials = save_failure(ledger, name, failed, trials)
+        whole = save_failure(ledger, name, failed)
+        trials = (*(trial for trial in trials if trial.plan_id != whole.plan_id), whole)
     until = runaways(snapshot.pending, trials)
     session.conditions.runaways(until, pending, trials, snapshot.provisioners)
     session.report.pods_runaway = len(until)

@@ -14,6 +14,7 @@ from tests.simulation.cluster.workloads import JOB
 from tests.weeks import workloads
 from tests.weeks.manifests import node_manifest, open_nodes
 from tests.weeks.scheduler import Nodes
+from tests.weeks.storage import STORAGE_CLASS, Storage
 from tests.weeks.workloads import Workload
 
 Raw = Mapping[str, Any]
@@ -56,14 +57,21 @@ class Cluster(ApiServer):
         self.restarted: set[str] = set()
         self.removed: list[tuple[int, Pod]] = []
         self.pod_decoder = PodDecoder()
+        self.storage = Storage()
         self._node_manifests: dict[str, tuple[Node, Raw]] = {}
-        self.apply(DAEMONSET)
+        self.apply(DAEMONSET, STORAGE_CLASS)
 
     @property
     def log(self) -> list[tuple[int, Pod | None, Pod | None]]:
         """What happened to pods: microsecond, former, new."""
         assert isinstance(self.pods, Logged)
         return self.pods.log
+
+    @property
+    def node_log(self) -> list[tuple[int, Node | None, Node | None]]:
+        """What happened to Nodes: microsecond, former, new."""
+        assert isinstance(self.node_values, Logged)
+        return self.node_values.log
 
     def change(self, workload: Workload) -> None:
         """Take a workload in, or go on with a changed one."""
@@ -81,7 +89,18 @@ class Cluster(ApiServer):
             workload.owed -= 1
         else:
             self.restarted.add(pod.uid)
+        if workload.volumes and self.storage.claim(pod.name):
+            self._show_storage()
         self.make(pod)
+
+    def place(self, pod: Pod, node: str) -> None:
+        if self.storage.bind(pod.name, self.node_values[node]):
+            self._show_storage()
+        super().place(pod, node)
+
+    def _show_storage(self) -> None:
+        self._claims, self._volumes = [], []
+        self.apply(*self.storage.claims.values(), *self.storage.volumes.values())
 
     def evict(self, pod: Pod) -> None:
         before = self.pods.get(pod.key)
@@ -161,6 +180,7 @@ class Cluster(ApiServer):
                 for pod in pods
                 if pod.node_name and not pod.is_terminal
             ],
+            self.storage,
         )
         hopeless = set()
         for pod in sorted(waiting, key=lambda pod: (pod.created_at, pod.key)):

@@ -147,6 +147,7 @@ def stateful(seed: int) -> Trace:
                 memory=4 * memory * MIB,
                 unavailable=1,
                 starts_seconds=20,
+                volumes=True,
                 extra={"topologySpreadConstraints": [spread(name, keys.ZONE, hard=True)]},
             )
         )
@@ -155,7 +156,7 @@ def stateful(seed: int) -> Trace:
         for _ in range(3):
             more = max(replicas + rng.randint(-1, 3), 1)
             changes.append(Change(rng.uniform(1, 23) * HOUR, name, more))
-    said = "6 StatefulSets over zones that are scaled, 4 services"
+    said = "6 StatefulSets with volumes over zones that are scaled, 4 services"
     return _trace("stateful", _DAY, workloads, changes, said)
 
 

@@ -18,7 +18,6 @@ from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.values import replace
 from tests.fakes.cloud import pool_of, seen
 from tests.simulation.aws.machines import Machine
-from tests.simulation.cluster.kept import Logged
 from tests.weeks.cluster import DAEMONSET
 from tests.weeks.manifests import pod_manifest, quantities
 from tests.weeks.world import NAME, WeeksWorld
@@ -67,7 +66,7 @@ class _Side:
     def __init__(self, world: KarpenterWorld) -> None:
         self._world = world
         self._cluster = world.cluster
-        self._told = {"Pod": 0, "Node": 0}
+        self._told = {"Pod": 0, "Node": 0, "storage": 0}
         self._budgets: dict[str, int] = {}
 
     def beginning(self) -> Raw:
@@ -173,10 +172,11 @@ class _Side:
 
     def _changes(self) -> Iterator[Raw]:
         cluster = self._cluster
-        nodes = cluster.node_values
-        assert isinstance(nodes, Logged)
+        for raw in cluster.storage.log[self._told["storage"] :]:
+            yield {"kind": raw["kind"], "object": raw}
+        self._told["storage"] = len(cluster.storage.log)
         for kind, log, key in (
-            ("Node", nodes.log, "name"),
+            ("Node", cluster.node_log, "name"),
             ("Pod", cluster.log, "key"),
         ):
             news = log[self._told[kind] :]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from infra.local.cluster_simulator.rules.amounts import amounts, pod_requests
+from infra.local.cluster_simulator.rules.claims import claim_names, volume_reasons
 from infra.local.cluster_simulator.rules.matching import (
     ClusterView,
     labels_of,
@@ -26,6 +27,7 @@ from infra.local.cluster_simulator.rules.matching import (
 from infra.local.cluster_simulator.rules.predicates import allocatable_of, node_reasons
 from infra.local.cluster_simulator.rules.topology import PodTopology
 from shared.model import labels as keys
+from tests.weeks.storage import STORAGE_CLASS, Storage
 
 Raw = Mapping[str, Any]
 _MOST: Final = 100
@@ -64,7 +66,10 @@ class Filled:
 class Nodes:
     """The nodes of a cluster as one pass of the scheduler sees them."""
 
-    def __init__(self, nodes: Iterable[Raw], bound: Sequence[tuple[Raw, str]]) -> None:
+    def __init__(
+        self, nodes: Iterable[Raw], bound: Sequence[tuple[Raw, str]], storage: Storage
+    ) -> None:
+        self._storage = storage
         self._by_name: dict[str, Filled] = {
             raw["metadata"]["name"]: Filled(raw, amounts(allocatable_of(raw))) for raw in nodes
         }
@@ -82,6 +87,9 @@ class Nodes:
             for name, filled in self._by_name.items()
             if filled.holds(requests) and not node_reasons(pod, filled.raw)
         ]
+        if claim_names(pod):
+            view = self._view()
+            fitting = [entry for entry in fitting if not volume_reasons(pod, entry[1].raw, view)]
         ruled = pod["spec"].get("topologySpreadConstraints") or pod["spec"].get("affinity")
         if fitting and (ruled or self._crowded):
             topology = PodTopology(pod, self._view())
@@ -101,7 +109,14 @@ class Nodes:
 
     def _view(self) -> ClusterView:
         nodes = [filled.raw for filled in self._by_name.values()]
-        return ClusterView(nodes=nodes, pods=self._bound, namespaces={"default": {}})
+        return ClusterView(
+            nodes=nodes,
+            pods=self._bound,
+            namespaces={"default": {}},
+            claims=self._storage.claims,
+            volumes=self._storage.volumes,
+            storage_classes={STORAGE_CLASS["metadata"]["name"]: STORAGE_CLASS},
+        )
 
     def _scores(self, pod: Raw, requests: Mapping[str, int], nodes: Sequence[Filled]) -> list[int]:
         own = [_resources(filled, requests) for filled in nodes]

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from shared.model import labels as keys
 from tests.builders import GIB
 from tests.simulation.schedule.kernel import START
 from tests.weeks import drawn
@@ -11,6 +12,7 @@ from tests.weeks.bound import least_micros
 from tests.weeks.drawn import DRAWN, apart, spread
 from tests.weeks.meter import measured
 from tests.weeks.scheduler import Nodes
+from tests.weeks.storage import Storage
 from tests.weeks.traces import HOUR, Change, Trace
 from tests.weeks.workloads import Raw, Workload
 from tests.weeks.world import WeeksWorld, instance_types
@@ -26,18 +28,22 @@ def node(name: str, zone: str = "us-east-1a", cpu: str = "4", memory: str = "16G
     }
 
 
+def nodes_of(*raws: Raw) -> Nodes:
+    return Nodes(raws, [], Storage())
+
+
 def pods(count: int, **more: object) -> list[Raw]:
     workload = Workload(name="web", **more)  # type: ignore[arg-type]
     return [workload.raw_pod(number) for number in range(count)]
 
 
 def test_scheduler_prefers_the_node_with_most_room_left() -> None:
-    nodes = Nodes([node("large"), node("small", cpu="2", memory="8Gi")], [])
+    nodes = nodes_of(node("large"), node("small", cpu="2", memory="8Gi"))
     assert nodes.place(pods(1)[0]) == "large"
 
 
 def test_scheduler_spreads_pods_of_one_owner_over_nodes_that_are_alike() -> None:
-    nodes = Nodes([node("a"), node("b")], [])
+    nodes = nodes_of(node("a"), node("b"))
     assert sorted(nodes.place(pod) for pod in pods(2)) == ["a", "b"]
 
 
@@ -53,12 +59,12 @@ def test_scheduler_spreads_pods_of_one_owner_over_nodes_that_are_alike() -> None
     ],
 )
 def test_scheduler_keeps_the_rules_of_pods(extra: Raw, places: list[str]) -> None:
-    nodes = Nodes([node("a"), node("b")], [])
+    nodes = nodes_of(node("a"), node("b"))
     assert sorted(nodes.place(pod) for pod in pods(3, extra=extra)) == places
 
 
 def test_pod_without_room_goes_nowhere() -> None:
-    assert Nodes([node("a")], []).place(pods(1, cpu=5000)[0]) == ""
+    assert nodes_of(node("a")).place(pods(1, cpu=5000)[0]) == ""
 
 
 def trace_of(workload: Workload, *changes: Change, hours: float = 0.5) -> Trace:
@@ -107,6 +113,24 @@ def test_rollout_keeps_three_quarters_of_the_pods_ready() -> None:
             least = min(least, sum(states[uid] for uid in states if "-web-" in uid))
     assert least >= 6
     assert {pod.labels["revision"] for pod in world.cluster.pods_of("web")} == {"2"}
+
+
+def test_volume_keeps_the_pods_of_its_name_in_its_zone() -> None:
+    workload = Workload(name="db", kind="StatefulSet", volumes=True, starts_seconds=3)
+    changes = (Change(5, "db", 2), Change(600, "db", 0), Change(1000, "db", 2))
+    world = WeeksWorld(trace_of(workload, *changes), 1, "30s")
+    world.play()
+    zones: dict[str, set[str]] = {}
+    labels = {
+        new.name: new.labels
+        for _, _, new in world.cluster.node_log
+        if new is not None and new.labels.get(keys.ZONE)
+    }
+    for _, _, pod in world.cluster.log:
+        if pod is not None and pod.ready and pod.labels["app"] == "db":
+            zones.setdefault(pod.name, set()).add(labels[pod.node_name][keys.ZONE])
+    assert [len(found) for found in zones.values()] == [1, 1]
+    assert len(world.cluster.storage.volumes) == 2
 
 
 def test_hours_of_a_trace_are_played_to_the_same_end_twice() -> None:

@@ -85,7 +85,11 @@ class Workload(plain.Workload):
             "labels": labels,
             "ownerReferences": [owner],
         }
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.spec}
+        spec = {**self.spec}
+        if self.volumes:
+            claim = {"claimName": claim_of(str(metadata["name"]))}
+            spec["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
     @property
     def raw_budget(self) -> Raw | None:
@@ -111,6 +115,11 @@ class Workload(plain.Workload):
         """Let its user change its template: all pods are replaced."""
         self.revision += 1
         self.owed += self.replicas
+
+
+def claim_of(pod: str) -> str:
+    """Return the name of the PersistentVolumeClaim of a StatefulSet's pod."""
+    return f"data-{pod}"
 
 
 def keep(cluster: "Cluster", workload: Workload, mine: list[Pod]) -> None:

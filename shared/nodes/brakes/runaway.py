@@ -19,6 +19,7 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.digest import digest, digests_of
 from shared.model.ec2.launches import PodRef, Trial
+from shared.model.errors import ConflictError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
@@ -38,6 +39,8 @@ _MOST_OF_NAMESPACE: Final = 10
 _ENDING: Final = frozenset({"Job"})
 _TRIAL: Final = "trial#"
 _LAUNCHED_FOR: Final = "launched-for#"
+# Timers of a plan's nodes that write at the same moment; a timer that fails is tried again.
+_MOST_WRITES: Final = 10
 # A note holds less than 400 KB.
 _MOST_SUBJECTS: Final = 25_000
 
@@ -80,64 +83,91 @@ def _node_demands(scheduling: Scheduling) -> list[str]:
     return [*sorted(terms), "", *sorted(tolerations), "", *sorted(resources)]
 
 
-def save_trial(ledger: NodeLedger, cluster: str, trial: Trial) -> None:
-    """Save the subjects that could not use a plan's nodes; kept for an hour from the launch.
-
-    Subjects beyond 25,000 are left out.
-    """
-    value = {
-        "launched_at": trial.launched_at.isoformat(),
-        "subjects": "".join(sorted(trial.subjects)[:_MOST_SUBJECTS]),
-        "provisioners": sorted(trial.provisioners),
-    }
-    note = Note(name=f"{_TRIAL}{trial.plan_id}", value=value)
-    ledger.put_note(cluster, note, trial.launched_at + SPAN)
-
-
 def recent_trials(ledger: NodeLedger, cluster: str, now: datetime) -> tuple[Trial, ...]:
     """Return the plans of the last hour whose nodes are unusable, sorted by plan."""
-    found = (
-        Trial(
-            plan_id=note.name.removeprefix(_TRIAL),
-            launched_at=datetime.fromisoformat(note.value["launched_at"]),
-            subjects=digests_of(note.value["subjects"]),
-            provisioners=frozenset(note.value["provisioners"]),
-        )
-        for note in ledger.notes(cluster, _TRIAL)
-    )
+    found = map(_trial_in, ledger.notes(cluster, _TRIAL))
     return tuple(trial for trial in found if now < trial.launched_at + SPAN)
 
 
-def save_failure(
-    ledger: NodeLedger, cluster: str, trial: Trial, known: Sequence[Trial]
+def save_failure(ledger: NodeLedger, cluster: str, trial: Trial) -> Trial:
+    """Save that nodes of a plan were unusable for these subjects; return all that is known of it.
+
+    It is kept for an hour from the launch. Subjects beyond 25,000 are left out.
+
+    Raises:
+        ConflictError: If others change the same plan again and again.
+    """
+
+    def with_failure(before: Trial | None) -> Trial:
+        if before is None:
+            return trial
+        return replace(
+            trial,
+            subjects=trial.subjects | before.subjects,
+            provisioners=trial.provisioners | before.provisioners,
+        )
+
+    return _changed(ledger, cluster, trial.plan_id, with_failure) or trial
+
+
+def clear_failures(
+    ledger: NodeLedger, cluster: str, useful: frozenset[str], known: Sequence[Trial]
 ) -> tuple[Trial, ...]:
-    """Save that the nodes of a plan were unusable for these subjects; return all known trials."""
-    before = [other for other in known if other.plan_id == trial.plan_id]
-    whole = replace(
-        trial,
-        subjects=trial.subjects.union(*(other.subjects for other in before)),
-        provisioners=trial.provisioners.union(*(other.provisioners for other in before)),
+    """Remove the failures of subjects that have usable nodes; return the trials that are left.
+
+    Raises:
+        ConflictError: If others change the same plan again and again.
+    """
+
+    def without_useful(before: Trial | None) -> Trial | None:
+        return before and replace(before, subjects=before.subjects - useful)
+
+    left = []
+    for trial in known:
+        cleared = replace(trial, subjects=trial.subjects - useful)
+        if cleared != trial:
+            cleared = _changed(ledger, cluster, trial.plan_id, without_useful) or cleared
+        left.append(cleared)
+    return tuple(left)
+
+
+def _changed(
+    ledger: NodeLedger, cluster: str, plan_id: str, change: Callable[[Trial | None], Trial | None]
+) -> Trial | None:
+    """Change what is known of a plan, from what it is at that moment.
+
+    The nodes of a plan are given up side by side, each by a timer of its own.
+    """
+    name = f"{_TRIAL}{plan_id}"
+    for _ in range(_MOST_WRITES):
+        note = ledger.note(cluster, name)
+        before = _trial_in(note) if note.version else None
+        after = change(before)
+        if after is None or after == before or not (before or after.subjects):
+            return after
+        value = {
+            "launched_at": after.launched_at.isoformat(),
+            "subjects": "".join(sorted(after.subjects)[:_MOST_SUBJECTS]),
+            "provisioners": sorted(after.provisioners),
+        }
+        if ledger.change_note(cluster, replace(note, value=value), after.launched_at + SPAN):
+            return after
+    raise ConflictError(f"the failures of plan {plan_id} were changed by others meanwhile")
+
+
+def _trial_in(note: Note) -> Trial:
+    return Trial(
+        plan_id=note.name.removeprefix(_TRIAL),
+        launched_at=datetime.fromisoformat(note.value["launched_at"]),
+        subjects=digests_of(note.value["subjects"]),
+        provisioners=frozenset(note.value["provisioners"]),
     )
-    if whole.subjects and whole not in before:
-        save_trial(ledger, cluster, whole)
-    return (*(other for other in known if other.plan_id != trial.plan_id), whole)
 
 
 def newly_failed(trial: Trial, known: Sequence[Trial]) -> int:
     """Return for how many subjects it is new that the nodes of this plan are unusable."""
     before = (other_trial.subjects for other_trial in known if other_trial.plan_id == trial.plan_id)
     return len(trial.subjects.difference(*before))
-
-
-def clear_failures(
-    ledger: NodeLedger, cluster: str, useful: frozenset[str], known: Sequence[Trial]
-) -> tuple[Trial, ...]:
-    """Remove the failures of subjects that have usable nodes; return the trials that are left."""
-    left = tuple(replace(trial, subjects=trial.subjects - useful) for trial in known)
-    for trial in left:
-        if trial not in known:
-            save_trial(ledger, cluster, trial)
-    return left
 
 
 def save_launched_for(ports: NodePorts, instance_id: str, pods: Iterable[PodRef]) -> None:
@@ -209,7 +239,7 @@ def save_useless_trial(ports: NodePorts, node: Node, owner: Provisioner) -> None
     own, launched_for = _own_taints(owner), digests_of(note.value.get("pods", ""))
     trial = _trial(node, own, waiting, cluster.pods_on(node.name), launched_for)
     if trial.subjects:
-        save_failure(ledger, name, trial, recent_trials(ledger, name, now))
+        save_failure(ledger, name, trial)
 
 
 def _trial(

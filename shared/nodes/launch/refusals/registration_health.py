@@ -12,7 +12,7 @@ from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import Trial
 from shared.model.kubernetes.nodes import Node
 from shared.model.note import Note
-from shared.nodes.brakes.runaway import recent_trials, save_failure
+from shared.nodes.brakes.runaway import save_failure
 from shared.nodes.launch.ami_canary import ImageCanary
 from shared.nodes.launch.refusals.offering_facts import OfferingFact, mark_unavailable
 from shared.ports import NodePorts
@@ -39,8 +39,7 @@ def save_never_joined(
         trial: What it was launched for; None if EC2 has terminated it.
     """
     if trial is not None:
-        ledger, name = ports.ledger, ports.cluster.name
-        save_failure(ledger, name, trial, recent_trials(ledger, name, ports.clock.now()))
+        save_failure(ports.ledger, ports.cluster.name, trial)
     save_registration(ports, node, joined=False)
     if offering is not None:
         mark_unavailable(ports, OfferingFact.NEVER_JOINED, [offering])

@@ -10,7 +10,7 @@ from functions.cli.doctor.late_nodes import late_nodes
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, Trial
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
-from shared.nodes.brakes.runaway import save_trial, subjects_of
+from shared.nodes.brakes.runaway import save_failure, subjects_of
 from shared.nodes.node_waits import device_plugin_problem, waiting_for
 from shared.nodes.timers.heartbeats import save_forwarder_heartbeat
 from tests.builders import (
@@ -124,7 +124,7 @@ def test_a_workload_that_a_brake_holds_is_found_with_its_end() -> None:
     world = World(provisioner(), *pods(6), pod("bare", owner=None), free)
     for plan in ("one", "two"):
         subjects = {*subjects_of(pods(1)[0]), *subjects_of(pod("bare", owner=None))}
-        save_trial(
+        save_failure(
             world.ledger, NAME, Trial(plan_id=plan, launched_at=NOW, subjects=frozenset(subjects))
         )
     replicas, bare = findings(world)

@@ -17,7 +17,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.values import replace
-from shared.nodes.brakes.runaway import save_trial, subjects_of
+from shared.nodes.brakes.runaway import save_failure, subjects_of
 from shared.planning.offerings.picks import MOST_PICKS
 from tests.builders import (
     NOW,
@@ -161,7 +161,7 @@ def held_world() -> World:
     world = World(provisioner(), *apart(1))
     subjects = frozenset(subjects_of(apart(1)[0]))
     for plan in ("one", "two"):
-        save_trial(world.ledger, NAME, Trial(plan_id=plan, launched_at=NOW, subjects=subjects))
+        save_failure(world.ledger, NAME, Trial(plan_id=plan, launched_at=NOW, subjects=subjects))
     return world
 
 

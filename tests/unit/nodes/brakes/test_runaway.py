@@ -10,10 +10,11 @@ from shared.model.errors import ConflictError, UnavailableError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import ControllerRef, Pod
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.note import Note
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import Resources
 from shared.model.values import replace
-from shared.nodes.brakes.runaway import recent_trials, save_trial, subjects_of
+from shared.nodes.brakes.runaway import recent_trials, save_failure, subjects_of
 from shared.nodes.join.registration import Registration
 from tests.builders import needs, node, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, failing, instead
@@ -61,11 +62,42 @@ def test_trials_are_kept_for_an_hour() -> None:
     both = Trial(plan_id="p1", launched_at=world.clock.now(), subjects=subjects)
     rest = replace(both, subjects=frozenset({"b" * 12}), provisioners=frozenset({"x", "y"}))
     for trial in (both, rest):
-        save_trial(world.ledger, NAME, trial)
-    assert trials_of(world) == (rest,)
+        save_failure(world.ledger, NAME, trial)
+    assert trials_of(world) == (replace(both, provisioners=frozenset({"x", "y"})),)
     assert recent_trials(world.ledger, "other", world.clock.now()) == ()
     world.advance(60 * MINUTE)
     assert trials_of(world) == ()
+
+
+def test_failures_that_two_timers_of_a_plan_save_at_once_are_both_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    first, second = (
+        Trial(plan_id="p1", launched_at=world.clock.now(), subjects=frozenset({letter * 12}))
+        for letter in "ab"
+    )
+    read, meanwhile = world.ledger.note, [second]
+
+    def note(cluster: str, name: str) -> Note:
+        found = read(cluster, name)
+        if meanwhile:
+            save_failure(world.ledger, NAME, meanwhile.pop())
+        return found
+
+    monkeypatch.setattr(world.ledger, "note", note)
+    save_failure(world.ledger, NAME, first)
+    assert trials_of(world) == (replace(first, subjects=first.subjects | second.subjects),)
+
+
+def test_failure_that_others_always_overtake_is_tried_again_by_its_timer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    monkeypatch.setattr(world.ledger, "change_note", lambda *_: False)
+    trial = Trial(plan_id="p1", launched_at=world.clock.now(), subjects=frozenset({"a" * 12}))
+    with pytest.raises(ConflictError, match="failures of plan p1 were changed by others"):
+        save_failure(world.ledger, NAME, trial)
 
 
 def test_nodes_that_never_become_usable_are_two_in_an_hour_and_the_pod_says_so() -> None:
@@ -98,7 +130,7 @@ def test_when_the_held_pods_are_gone_sweep_lets_the_condition_be_taken_back() ->
             subjects=frozenset(subjects_of(pod())),
             provisioners=frozenset({"default"}),
         )
-        save_trial(world.ledger, NAME, trial)
+        save_failure(world.ledger, NAME, trial)
     world.provision()
     assert world.cluster.usable["default"][0] is False
     del world.cluster.pods["default/a"]

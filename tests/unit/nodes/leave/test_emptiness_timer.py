@@ -114,12 +114,12 @@ def test_a_failed_launch_counts_though_the_step_that_cordoned_its_node_crashed()
     world.cluster.taints_cordoned = True
     begin(world)
     world.advance(TTL)
-    memos = world.ledger.notes
-    instead(world.ledger, "notes", failing(UnavailableError("crash")))
+    writes = world.ledger.change_note
+    instead(world.ledger, "change_note", failing(UnavailableError("crash")))
     with pytest.raises(UnavailableError):
         begin(world)
     assert world.node.unschedulable
-    instead(world.ledger, "notes", memos)
+    instead(world.ledger, "change_note", writes)
     assert begin(world) == "removed"
     (trial,) = recent_trials(world.ledger, NAME, world.clock.now())
     assert trial.subjects == subjects_of(waits).keys()
