@@ -8,6 +8,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
+	requirements "sigs.k8s.io/karpenter/pkg/scheduling"
 )
 
 // mostTypes is how many instance types Karpenter's AWS provider names in a request.
@@ -26,18 +27,26 @@ type Node struct {
 	Pods    []string `json:"pods"`
 }
 
-// launched returns what the AWS provider makes of a NodeClaim: exotic types are dropped if anything
-// else is left, spot is taken if any type offers it, the cheapest types are named. What EC2 gives is
-// taken to be the cheapest of them, which is the best case for spot.
+// launched returns what the AWS provider makes of a NodeClaim. What EC2 gives is taken to be the
+// cheapest option, which is the best case for spot.
 func launched(claim *scheduling.NodeClaim, exotic map[string]bool) Node {
-	wanted := claim.InstanceTypeOptions
+	return Node{
+		Options: cheapest(claim.InstanceTypeOptions, claim.Requirements, exotic), Pods: names(claim.Pods),
+	}
+}
+
+// cheapest returns what the AWS provider names in a request: exotic types are dropped if anything
+// else is left, spot is taken if any type offers it, the cheapest types are named.
+func cheapest(
+	wanted []*cloudprovider.InstanceType, asked requirements.Requirements, exotic map[string]bool,
+) []Option {
 	usual := slices.DeleteFunc(slices.Clone(wanted), func(t *cloudprovider.InstanceType) bool { return exotic[t.Name] })
 	if len(usual) > 0 {
 		wanted = usual
 	}
 	spot, dearest := false, math.MaxFloat64
 	for _, t := range wanted {
-		for _, o := range t.Offerings.Available().Compatible(claim.Requirements) {
+		for _, o := range t.Offerings.Available().Compatible(asked) {
 			if o.CapacityType() == v1.CapacityTypeSpot {
 				spot = true
 			} else {
@@ -48,7 +57,7 @@ func launched(claim *scheduling.NodeClaim, exotic map[string]bool) Node {
 	var byType [][]Option
 	for _, t := range wanted {
 		var options []Option
-		for _, o := range t.Offerings.Available().Compatible(claim.Requirements) {
+		for _, o := range t.Offerings.Available().Compatible(asked) {
 			isSpot := o.CapacityType() == v1.CapacityTypeSpot
 			if isSpot == spot && (!spot || o.Price <= dearest) {
 				micros := int64(math.Round(o.Price * 1e6))
@@ -63,7 +72,7 @@ func launched(claim *scheduling.NodeClaim, exotic map[string]bool) Node {
 	slices.SortStableFunc(byType, func(a, b []Option) int { return cheapestFirst(a[0], b[0]) })
 	options := slices.Concat(byType[:min(len(byType), mostTypes)]...)
 	slices.SortStableFunc(options, cheapestFirst)
-	return Node{Options: options, Pods: names(claim.Pods)}
+	return options
 }
 
 func cheapestFirst(a, b Option) int {

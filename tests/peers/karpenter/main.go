@@ -5,6 +5,7 @@
 //	karpenter stream PROBLEM --batch 30       for 30 pods at a time, as they arrive
 //	karpenter pools PROBLEM                   for each workload alone, with NodePools as published
 //	karpenter consolidate PROBLEM             about running nodes, until it finds nothing to change
+//	karpenter weeks                           as time passes in a world that stdin and stdout lead to
 package main
 
 import (
@@ -21,9 +22,12 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "weeks" {
+		weeks()
+	}
 	log.SetLogger(logging.NopLogger)
 	if len(os.Args) < 3 {
-		fail(fmt.Errorf("usage: karpenter decide|stream|pools|consolidate PROBLEM [flags]"))
+		fail(fmt.Errorf("usage: karpenter weeks, or karpenter decide|stream|pools|consolidate PROBLEM [flags]"))
 	}
 	flags := flag.NewFlagSet(os.Args[0], flag.ExitOnError)
 	repetitions := flags.Int("repetitions", 1, "decide so often, each time with other UIDs")

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
+	"sigs.k8s.io/karpenter/pkg/utils/resources"
 )
 
 // Problem is what problems.py writes: pods that wait, and what may be bought for them.
@@ -33,11 +33,14 @@ type Problem struct {
 	Standing []Node `json:"standing"`
 }
 
-// InstanceType has the resources that are left for pods once overhead and daemons are subtracted.
+// InstanceType has the resources that are left for pods once overhead is subtracted, and daemons if
+// there are no DaemonSets in a problem.
 type InstanceType struct {
-	Name        string            `json:"name"`
-	Labels      map[string]string `json:"labels"`
-	Allocatable map[string]string `json:"allocatable"`
+	Name        string              `json:"name"`
+	Labels      map[string]string   `json:"labels"`
+	Allocatable corev1.ResourceList `json:"allocatable"`
+	// Capacity is the whole; empty if it does not matter.
+	Capacity corev1.ResourceList `json:"capacity"`
 	// Exotic types, metal and those with accelerators, are launched if nothing else is left.
 	Exotic    bool       `json:"exotic"`
 	Offerings []Offering `json:"offerings"`
@@ -86,9 +89,9 @@ func (p Problem) instanceTypes() ([]*cloudprovider.InstanceType, map[string]bool
 }
 
 func (t InstanceType) forKarpenter(keys map[string]bool) *cloudprovider.InstanceType {
-	resources := corev1.ResourceList{}
-	for name, amount := range t.Allocatable {
-		resources[corev1.ResourceName(name)] = resource.MustParse(amount)
+	capacity := t.Capacity
+	if len(capacity) == 0 {
+		capacity = t.Allocatable
 	}
 	var zones, capacityTypes []string
 	var offerings cloudprovider.Offerings
@@ -121,8 +124,8 @@ func (t InstanceType) forKarpenter(keys map[string]bool) *cloudprovider.Instance
 		}
 	}
 	return &cloudprovider.InstanceType{
-		Name: t.Name, Requirements: requirements, Offerings: offerings, Capacity: resources,
-		Overhead: &cloudprovider.InstanceTypeOverhead{},
+		Name: t.Name, Requirements: requirements, Offerings: offerings, Capacity: capacity,
+		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: resources.Subtract(capacity, t.Allocatable)},
 	}
 }
 
