@@ -1,6 +1,6 @@
 """Karpenter in a world: its controllers run in a Go process, whose virtual time drives the world.
 
-Requests and answers are lines of JSON, see karpenter/README.md.
+Requests and answers are lines of JSON, see protocol.md.
 """
 
 import json
