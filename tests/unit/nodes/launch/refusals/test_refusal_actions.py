@@ -40,7 +40,9 @@ def test_profile_that_does_not_exist_is_reported_and_another_provisioner_serves_
     # People are told EC2's code and text, and what to do.
     (text,) = world.messages("LaunchRefused", "Provisioner")
     assert text.startswith("InvalidParameterValue: Value (gone) for parameter iamInstanceProfile")
-    assert text.endswith("check what the message names: tags, volumes, or leave out instanceProfile")
+    assert text.endswith(
+        "check what the message names: tags, volumes, or leave out instanceProfile"
+    )
     active, reason, message = condition(world, "wrong")
     assert (active, reason) == (False, "LaunchRefused")
     assert text in message
