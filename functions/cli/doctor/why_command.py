@@ -11,7 +11,7 @@ from functions.cli.parser import Subparsers, add_cluster, add_command
 from functions.cli.printable_text import printable_text
 from functions.cli.run_command import one_cluster, refuse, run_command, run_or_refuse
 from shared.model.codec import to_plain
-from shared.model.errors import AutoscalerError, NotAttachedError
+from shared.model.errors import NotAttachedError, PermanentError
 from shared.model.nearest import nearest
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _answer(
     try:
         runtime = make()
         why, group = runtime.why(one_cluster(arguments.cluster, runtime.clusters))
-    except AutoscalerError as error:
+    except PermanentError as error:
         raise NotAttachedError(f"{error}; {_WITHOUT_DOVETAIL}") from error
     return _print(arguments, _answer_about(why, group, kind, name))
 

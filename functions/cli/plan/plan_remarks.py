@@ -8,7 +8,7 @@ from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
-from shared.planning.cheaper_provisioners import cheaper_provisioners
+from shared.planning.cheaper_provisioners import CheaperProvisioner, cheaper_provisioners
 from shared.planning.setting_aside import ref_of
 
 
@@ -17,7 +17,7 @@ def plan_remarks(snapshot: ClusterSnapshot, plan: Plan, settings: PackingSetting
     least = plan.cost_micros_per_hour
     yield from unknown_topology_keys(snapshot)
     for finding in cheaper_provisioners(snapshot, plan, settings):
-        yield f"{finding.used_kind} {finding.used}: {finding.text}"
+        yield _text(finding)
         saved = finding.used_micros_per_hour - finding.cheaper_micros_per_hour
         least = min(least, plan.cost_micros_per_hour - saved)
     if least < plan.lower_bound_micros_per_hour:
@@ -30,4 +30,8 @@ def pod_remarks(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> Iterator[str
     nodes = tuple(node for node in plan.nodes if ref in node.pods)
     yield from unknown_topology_keys(replace(snapshot, pending=(pod,)))
     for finding in cheaper_provisioners(snapshot, replace(plan, nodes=nodes), PackingSettings()):
-        yield f"{finding.used_kind} {finding.used}: {finding.text}"
+        yield _text(finding)
+
+
+def _text(finding: CheaperProvisioner) -> str:
+    return f"{finding.used_kind} {finding.used}: {finding.text}"
