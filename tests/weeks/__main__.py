@@ -1,15 +1,21 @@
 """`make weeks`: what traces cost over time, how long pods wait and how often they are evicted.
 
-Karpenter's results are kept in .build/weeks by trace, NodePool and program.
+Karpenter's results of the traces of a seed are kept beside this file, those of the traces drawn by
+the commit in .build/weeks; one is used as long as trace, NodePool and program are the same. When
+the world changes, delete them.
 """
 
 import argparse
+import functools
 import hashlib
 import logging
+import multiprocessing
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -18,18 +24,45 @@ import msgspec
 from tests.benchmarks.report import machine, markdown
 from tests.peers.sides import build_karpenter
 from tests.weeks import karpenter
-from tests.weeks.bound import least_micros
-from tests.weeks.drawn import DRAWN
+from tests.weeks.bound import Bounds, bounds_of
+from tests.weeks.drawn import DRAWN, drawn_by
 from tests.weeks.meter import Played, measured
 from tests.weeks.published import published
 from tests.weeks.traces import Trace
-from tests.weeks.world import WeeksWorld, instance_types, node_pool
+from tests.weeks.world import WeeksWorld, node_pool
 
-_KEPT: Final = Path(__file__).parents[2] / ".build" / "weeks"
+_BESIDE: Final = Path(__file__).with_name("kept")
+_BUILT: Final = Path(__file__).parents[2] / ".build" / "weeks"
 _HEADS: Final = (
-    *("trace", "who", "$", "÷ bound", "node-hours, most, launched"),
+    *("trace (bounds, $)", "who", "$", "÷ bounds", "node-hours, most, launched"),
     *("bound p50, p95 s", "running p50, p95 s", "again p95 s", "evicted, young", "CPU s"),
 )
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A result of Karpenter's.
+
+    Attributes:
+        of: Digest of trace, NodePool and program.
+    """
+
+    of: str
+    played: Played
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A trace to play.
+
+    Attributes:
+        seed: Of what the world adds to it: boots and waits.
+        after: consolidateAfter of the NodePool.
+        folder: Where Karpenter's result is kept.
+    """
+
+    trace: Trace
+    seed: int
+    after: str
+    folder: Path
 
 
 def main() -> int:
@@ -41,72 +74,109 @@ def main() -> int:
     parser.add_argument("--pods", type=Path, help="list of pods of the published trace")
     parser.add_argument("--alone", action="store_true", help="without Karpenter, which needs Go")
     given = parser.parse_args()
-    logging.disable(logging.CRITICAL)
     program = None if given.alone else build_karpenter()
-    rows, ratios = [], []
-    for trace in _traces(given.traces, given.seed, given.pods):
-        bound = least_micros(trace, instance_types(trace.families)) / 1e6
-        ours = _dovetail(trace, given.seed, given.after)
-        rows.append(row(trace, bound, "Dovetail", ours))
-        if program is not None:
-            theirs = _karpenter(trace, given.seed, given.after, program)
-            rows.append(row(trace, bound, "Karpenter", theirs))
-            ratios.append((ours.dollars / theirs.dollars, ours.evicted / max(theirs.evicted, 1)))
-        sys.stderr.write(f"{trace.name}: {trace.said}\n")
-    if not rows:
-        known = ", ".join(draw.__name__ for draw in DRAWN)
-        parser.error(f"no trace of these names: use {known}, or published with --pods")
+    known = list(_known(given.traces, given.seed, given.after, given.pods))
+    further = [] if given.traces else list(_further(given.after))
+    if not known:
+        names = ", ".join(draw.__name__ for draw in DRAWN)
+        parser.error(f"no trace of these names: use {names}, or published with --pods")
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+        begun = [
+            (
+                asked,
+                pool.submit(bounds_of, asked.trace),
+                pool.submit(_dovetail, asked),
+                pool.submit(_karpenter, asked, program) if program is not None else None,
+            )
+            for asked in (*known, *further)
+        ]
+        rows: list[tuple[str, ...]] = []
+        ratios: list[tuple[float, float]] = []
+        for asked, bounds, ours, theirs in begun:
+            _add(asked, bounds.result(), ours, theirs, rows, ratios)
     sys.stdout.write("\n".join([machine(), "", *markdown(_HEADS, rows), ""]))
-    if ratios:
-        dollars, evictions = (statistics.mean(column) for column in zip(*ratios, strict=True))
-        sys.stdout.write(f"mean: dollars {dollars:.3f}, evictions {evictions:.2f} of Karpenter's\n")
+    for said, part in (("mean", ratios[: len(known)]), ("further", ratios[len(known) :])):
+        if part:
+            dollars, evictions = map(statistics.mean, zip(*part, strict=True))
+            sys.stdout.write(
+                f"{said}: dollars {dollars:.3f}, evictions {evictions:.2f} of Karpenter's\n"
+            )
     return 0
 
 
-def _traces(names: Sequence[str], seed: int, pods: Path | None) -> Iterator[Trace]:
-    yield from (draw(seed) for draw in DRAWN if not names or draw.__name__ in names)
+def _known(names: Sequence[str], seed: int, after: str, pods: Path | None) -> Iterator[Asked]:
+    for draw in DRAWN:
+        if not names or draw.__name__ in names:
+            yield Asked(draw(seed), seed, after, _BESIDE)
     if pods is not None and (not names or "published" in names):
-        yield from (published(pods, seed, gpus=gpus) for gpus in (False, True))
+        for gpus in (False, True):
+            yield Asked(published(pods, seed, gpus=gpus), seed, after, _BUILT)
 
 
-def _dovetail(trace: Trace, seed: int, after: str) -> Played:
+def _further(after: str) -> Iterator[Asked]:
+    """Yield three traces that nobody chose: the commit draws them."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    commit = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+    for trace, seed in drawn_by(commit):
+        yield Asked(trace, seed, after, _BUILT)
+
+
+def _dovetail(asked: Asked) -> Played:
+    logging.disable(logging.CRITICAL)
     began = time.process_time()
-    world = WeeksWorld(trace, seed, after)
+    world = WeeksWorld(asked.trace, asked.seed, asked.after)
     world.play()
     return measured(world, time.process_time() - began)
 
 
-def _karpenter(trace: Trace, seed: int, after: str, program: Path) -> Played:
-    stamp = program.with_suffix(".stamp").read_text("ascii")
-    asked = f"{trace}{seed}{node_pool(trace.families, after)}{stamp}"
-    kept = _KEPT / f"{hashlib.sha256(asked.encode()).hexdigest()[:20]}.json"
-    if kept.exists():
-        return msgspec.json.decode(kept.read_bytes(), type=Played)
-    world = karpenter.KarpenterWorld(trace, seed, after)
+def _karpenter(asked: Asked, program: Path) -> Played:
+    logging.disable(logging.CRITICAL)
+    trace, stamp = asked.trace, program.with_suffix(".stamp").read_text("ascii")
+    words = f"{trace}{asked.seed}{node_pool(trace.families, asked.after)}{stamp}"
+    digest = hashlib.sha256(words.encode()).hexdigest()[:20]
+    path = asked.folder / f"{trace.name}-{asked.seed}-{asked.after}.json"
+    if path.exists():
+        kept = msgspec.json.decode(path.read_bytes(), type=Kept)
+        if kept.of == digest:
+            return kept.played
+    world = karpenter.KarpenterWorld(trace, asked.seed, asked.after)
     said = karpenter.play(world, program)
     played = measured(world, float(said["cpuSeconds"]))
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_bytes(msgspec.json.encode(played))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = msgspec.json.format(msgspec.json.encode(Kept(digest, played)))
+    path.write_bytes(text + b"\n")
     return played
 
 
-def row(trace: Trace, bound: float, who: str, played: Played) -> tuple[str, ...]:
-    """Return the row of a trace and an autoscaler.
+def _add(
+    asked: Asked,
+    bounds: Bounds,
+    ours: Future[Played],
+    theirs: Future[Played] | None,
+    rows: list[tuple[str, ...]],
+    ratios: list[tuple[float, float]],
+) -> None:
+    """Add the rows of a trace, and its dollars and evictions as parts of Karpenter's."""
+    row = functools.partial(_row, asked.trace, bounds)
+    mine = ours.result()
+    rows.append(row("Dovetail", mine))
+    if theirs is not None:
+        its = theirs.result()
+        rows.append(row("Karpenter", its))
+        ratios.append((mine.dollars / its.dollars, mine.evicted / max(its.evicted, 1)))
+    sys.stderr.write(f"{asked.trace.name}: {asked.trace.said}\n")
 
-    Args:
-        bound: In dollars.
-    """
+
+def _row(trace: Trace, bounds: Bounds, who: str, played: Played) -> tuple[str, ...]:
     return (
-        f"{trace.name} (${bound:.2f})",
+        f"{trace.name} ({', '.join(f'{bound:.2f}' for bound in bounds)})",
         who,
         f"{played.dollars:.2f}",
-        f"{played.dollars / bound:.2f}",
+        ", ".join(f"{played.dollars / bound:.2f}" for bound in bounds),
         f"{played.node_hours:.0f}, {played.most_nodes}, {played.launched}",
-        *(
-            f"{waits.quantile(0.5):.1f}, {waits.quantile(0.95):.1f}"
-            for waits in (played.bound, played.running)
-        ),
-        f"{played.again.quantile(0.95):.1f}",
+        *(f"{waits.half:.1f}, {waits.most:.1f}" for waits in (played.bound, played.running)),
+        f"{played.again.most:.1f}",
         f"{played.evicted}, {played.young}",
         f"{played.cpu_seconds:.0f}",
     )

@@ -1,78 +1,130 @@
 """What a trace costs at least, whoever serves it."""
 
-import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from infra.local.cluster_simulator.rules.amounts import pod_requests
-from shared.model.ec2.instance_types import InstanceType
+from functions.cli.plan.reading.documents import Document
+from functions.cli.plan.reading.snapshot import read_snapshot
+from shared.instance_types.catalog import Catalog
+from shared.manifests.pods import PodDecoder
+from shared.model.snapshot import ClusterSnapshot
+from shared.model.values import replace
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+from shared.planning.lower_bound import with_bound
 from tests.weeks.cluster import DAEMONSET
-from tests.weeks.traces import Trace
+from tests.weeks.kubelets import BOOT_SECONDS
+from tests.weeks.traces import HOUR, Trace
+from tests.weeks.workloads import Workload
+from tests.weeks.world import NODE_CLASS, instance_types, node_pool
 
-_RESOURCES: Final = ("cpu", "memory", "pods", "nvidia.com/gpu")
-_ENOUGH: Final = 1e-9
+# The bound is of the pods, not of the plan.
+_QUICK: Final = PackingSettings(improve_iterations=0)
 
 
-def least_micros(trace: Trace, types: Sequence[InstanceType]) -> float:
-    """Return a lower bound of the price of a trace, in micro-dollars.
+class Bounds(NamedTuple):
+    """Lower bounds of the price of a trace, in dollars.
 
-    For each moment the linear programme over the types: least price so that resources are at least
-    those of the pods that are wanted then. Nodes may be cut into pieces, boot in no time, and pods
-    move for nothing. The programme has a row for each resource, so its optimum is the largest value
-    of the demand at any vertex of the dual polyhedron, and these are few.
+    Attributes:
+        moving: The least price of a cluster for the pods that are wanted, integrated over time:
+            nodes boot in no time, and pods move for nothing.
+        booting: The same for whoever knows the trace beforehand and lets no pod wait: instances
+            are paid while they boot, or kept for when they are needed again. An autoscaler that
+            lets pods wait for their nodes pays for less than all pods, and may fall below it.
     """
-    requests = {
-        workload.name: pod_requests({"spec": workload.spec, "metadata": {}})
-        for workload in trace.workloads
+
+    moving: float
+    booting: float
+
+
+class Step(NamedTuple):
+    """What the pods that are wanted for a while cost at least, in micro-dollars per hour."""
+
+    seconds: float
+    micros_per_hour: int
+
+
+def bounds_of(trace: Trace) -> Bounds:
+    """Return what a trace costs at least."""
+    steps = list(_steps(trace))
+    moving = sum(step.micros_per_hour * step.seconds for step in steps)
+    booting = moving + seconds_of_boots(steps, BOOT_SECONDS[0])
+    return Bounds(moving / HOUR / 1e6, booting / HOUR / 1e6)
+
+
+def seconds_of_boots(steps: Sequence[Step], boot_seconds: float) -> float:
+    """Return what booting, or keeping nodes instead, costs at least, in micro-dollars × seconds.
+
+    At each moment the nodes that run cost at least what the step says, so what they cost rises at
+    least as often, and each rise is a boot. Level by level of the price: between two times at which
+    a level is needed, its nodes are paid for the gap or boot again, whichever is shorter.
+    """
+    total, now, level = 0.0, 0.0, 0
+    # Levels that are not needed now: price up to which they reach, and since when. Lowest last.
+    left: list[tuple[int, float]] = []
+    for step in steps:
+        wanted = step.micros_per_hour
+        if wanted < level:
+            left.append((level, now))
+        while level < wanted:
+            top, since = left[-1] if left else (wanted, -boot_seconds)
+            reached = min(top, wanted)
+            total += (reached - level) * min(now - since, boot_seconds)
+            level = reached
+            if left and level == top:
+                left.pop()
+        level = wanted
+        now += step.seconds
+    return total
+
+
+def _steps(trace: Trace) -> Iterator[Step]:
+    scene = _empty_cluster(trace)
+    decoder = PodDecoder()
+    known: dict[tuple[tuple[str, int], ...], int] = {}
+    # A claim that is not bound yet restricts no pod.
+    workloads = {
+        name: dataclasses.replace(workload, volumes=False)
+        for name, workload in trace.fresh().items()
     }
-    used = [name for name in _RESOURCES if any(name in asked for asked in requests.values())]
-    prices = _prices_of_resources(types, used)
-    total, last, demand = 0.0, 0.0, np.zeros(len(used))
+    last, price = 0.0, 0
     for moment, wanted in trace.wanted():
         second = min(moment, trace.seconds)
-        total += float((prices @ demand).max()) * (second - last) / 3600
+        yield Step(second - last, price)
         last = second
-        demand = np.array([_sum(wanted, requests, name) for name in used], dtype=float)
-    return total + float((prices @ demand).max()) * (trace.seconds - last) / 3600
+        asked = tuple(sorted((name, count) for name, count in wanted.items() if count))
+        if asked not in known:
+            known[asked] = _least(scene, decoder, workloads, dict(asked))
+        price = known[asked]
+    yield Step(trace.seconds - last, price)
 
 
-def _sum(
-    wanted: Mapping[str, int], requests: Mapping[str, Mapping[str, int]], resource: str
+def _least(
+    scene: ClusterSnapshot,
+    decoder: PodDecoder,
+    workloads: Mapping[str, Workload],
+    wanted: Mapping[str, int],
 ) -> int:
-    return sum(count * requests[name].get(resource, 0) for name, count in wanted.items())
+    """Return the bound that a plan for these pods on an empty cluster proves."""
+    pods = [
+        replace(decoder.decode(workloads[name].raw_pod(number)), unschedulable=True)
+        for name, count in wanted.items()
+        for number in range(count)
+    ]
+    asked = replace(scene, pending=tuple(sorted(pods, key=lambda pod: (pod.key, pod.uid))))
+    plan = with_bound(asked, decide(asked, _QUICK))
+    assert not plan.unschedulable, plan.unschedulable
+    return plan.lower_bound_micros_per_hour
 
 
-def _prices_of_resources(types: Sequence[InstanceType], used: Sequence[str]) -> Any:
-    """Return the vertices of the dual: prices of resources at which no type is worth more."""
-    agent = pod_requests({"spec": DAEMONSET["spec"]["template"]["spec"], "metadata": {}})
-    rows = {
-        (
-            *(max(kind.allocatable[name] - agent.get(name, 0), 0) for name in used),
-            min(way.price_micros_per_hour for way in kind.offerings),
-        )
-        for kind in types
-    }
-    useful = [row for row in rows if not any(_is_better(other, row) for other in rows)]
-    table = np.array(useful, dtype=float)
-    scale = table[:, :-1].max(axis=0)
-    room, price = table[:, :-1] / scale, table[:, -1]
-    found = [np.zeros(len(used))]
-    # At a vertex as many constraints hold with equality as there are resources.
-    planes = np.vstack([room, np.eye(len(used))])
-    sides = np.concatenate([price, np.zeros(len(used))])
-    for chosen in itertools.combinations(range(len(planes)), len(used)):
-        part = planes[list(chosen)]
-        if abs(np.linalg.det(part)) < _ENOUGH:
-            continue
-        point = np.linalg.solve(part, sides[list(chosen)])
-        if (point >= -_ENOUGH).all() and (room @ point <= price * (1 + _ENOUGH)).all():
-            found.append(np.maximum(point, 0))
-    return np.array(found) / scale
-
-
-def _is_better(other: tuple[int, ...], row: tuple[int, ...]) -> bool:
-    """Return whether a type has no less of anything, costs no more, and is another."""
-    no_less = all(mine >= its for mine, its in zip(other[:-1], row[:-1], strict=True))
-    return other != row and no_less and other[-1] <= row[-1]
+def _empty_cluster(trace: Trace) -> ClusterSnapshot:
+    catalog = Catalog(
+        region="us-east-1",
+        source="traces",
+        date="2026-01-01",
+        instance_types=instance_types(trace.families),
+    )
+    raws = (NODE_CLASS, node_pool(trace.families, "30s"), DAEMONSET)
+    documents = [Document(where=str(raw["kind"]), raw=raw) for raw in raws]
+    return read_snapshot(documents, catalog).snapshot

@@ -10,7 +10,7 @@ the night, ibid.; run times of short jobs log-normal with a median of minutes, T
 
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from shared.model import labels as keys
@@ -196,6 +196,14 @@ DRAWN: Final[tuple[Draw, ...]] = (
     *(shop, nightly, builds, services),
     *(stateful, inference, quiet),
 )
+
+
+def drawn_by(words: str) -> Iterator[tuple[Trace, int]]:
+    """Yield three traces, and their seeds, that a text decides."""
+    rng = random.Random(words)
+    for draw in rng.sample(DRAWN, 3):
+        seed = rng.randrange(1000, 1_000_000)
+        yield draw(seed), seed
 
 
 def _service(

@@ -12,7 +12,7 @@ from tests.simulation.schedule.seeded_random import between
 from tests.weeks.workloads import Workload
 
 # From launch to Ready: what AWS and users report of AL2023, from small to large.
-_BOOT_SECONDS: Final = (20.0, 90.0)
+BOOT_SECONDS: Final = (20.0, 90.0)
 _REGISTRATION_SECONDS: Final = 3.0
 _MINUTE: Final = 60_000_000
 
@@ -53,7 +53,7 @@ class Kubelets(NodeSide):
         """Let an instance boot and join."""
         offering, minute = machine.instance.offering, machine.born // _MINUTE
         where = (offering.instance_type, offering.zone, minute)
-        boots = between(*_BOOT_SECONDS, self.faults.seed, "boot", *where)
+        boots = between(*BOOT_SECONDS, self.faults.seed, "boot", *where)
         joins = machine.born + int(boots * 1e6)
         starts = joins - int(_REGISTRATION_SECONDS * 1e6)
         self.kernel.at(starts, lambda: self._start(machine))

@@ -16,18 +16,21 @@ _YOUNG_SECONDS: Final = 600
 
 @dataclass(frozen=True)
 class Waits:
-    """Seconds that pods waited, sorted."""
+    """Seconds that pods waited, 0 without pods.
 
-    seconds: tuple[float, ...]
+    Attributes:
+        half: What half of the pods did not exceed.
+        most: What 95 of 100 did not exceed.
+    """
+
+    half: float
+    most: float
 
     @classmethod
     def of(cls, found: Iterable[float]) -> "Waits":
-        """Return them sorted."""
-        return cls(tuple(sorted(found)))
-
-    def quantile(self, part: float) -> float:
-        """Return the wait that so many pods did not exceed, 0 without pods."""
-        return self.seconds[int(part * (len(self.seconds) - 1))] if self.seconds else 0.0
+        """Return what these waits come to."""
+        known = sorted(found) or [0.0]
+        return cls(*(round(known[int(part * (len(known) - 1))], 3) for part in (0.5, 0.95)))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from shared.model import labels as keys
 from tests.builders import GIB
 from tests.simulation.schedule.kernel import START
 from tests.weeks import drawn
-from tests.weeks.bound import least_micros
-from tests.weeks.drawn import DRAWN, apart, spread
+from tests.weeks.bound import Step, bounds_of, seconds_of_boots
+from tests.weeks.drawn import DRAWN, apart, drawn_by, spread
+from tests.weeks.kubelets import BOOT_SECONDS
 from tests.weeks.meter import measured
 from tests.weeks.scheduler import Nodes
 from tests.weeks.storage import Storage
@@ -73,14 +74,31 @@ def trace_of(workload: Workload, *changes: Change, hours: float = 0.5) -> Trace:
     )
 
 
-def test_bound_is_the_price_of_the_cheapest_share_of_a_type() -> None:
+def test_bound_is_the_price_of_the_cheapest_nodes_for_what_is_wanted() -> None:
     workload = Workload(name="web", cpu=1000, memory=GIB // 4)
-    trace = trace_of(workload, Change(0, "web", 10), hours=2.0)
-    shares = [
-        (kind.allocatable["cpu"] - 50) / min(way.price_micros_per_hour for way in kind.offerings)
+    trace = trace_of(workload, Change(0, "web", 1), Change(3600, "web", 0), hours=2.0)
+    cheapest = min(
+        way.price_micros_per_hour
         for kind in instance_types(_C6A)
-    ]
-    assert least_micros(trace, instance_types(_C6A)) == pytest.approx(2 * 10_000 / max(shares))
+        for way in kind.offerings
+        if kind.allocatable["cpu"] >= 1050
+    )
+    moving, booting = bounds_of(trace)
+    assert moving == pytest.approx(cheapest / 1e6)
+    assert booting == pytest.approx(moving * (1 + BOOT_SECONDS[0] / 3600))
+
+
+@pytest.mark.parametrize(
+    ("steps", "dollars"),
+    [
+        pytest.param([(100, 0), (100, 5)], 5 * 20, id="boot"),
+        pytest.param([(100, 5), (100, 3), (100, 5)], 5 * 20 + 2 * 20, id="boot-again"),
+        pytest.param([(100, 5), (8, 3), (100, 5)], 5 * 20 + 2 * 8, id="kept"),
+        pytest.param([(100, 5), (8, 1), (8, 3), (100, 7)], 7 * 20 + 2 * 8 + 2 * 16, id="levels"),
+    ],
+)
+def test_nodes_boot_or_are_kept_level_by_level(steps: list[tuple[int, int]], dollars: int) -> None:
+    assert seconds_of_boots([Step(*step) for step in steps], 20) == dollars
 
 
 def test_pods_of_jobs_are_wanted_until_they_have_run() -> None:
@@ -96,6 +114,12 @@ def test_drawn_trace_is_small_enough_and_the_same_for_the_same_seed(draw: drawn.
     assert trace.changes != draw(4).changes
     pods_at_once = [sum(now.values()) for _, now in trace.wanted()]
     assert 5 <= max(pods_at_once) <= 200
+
+
+def test_text_decides_which_further_traces_are_drawn() -> None:
+    names = {tuple(trace.name for trace, _ in drawn_by(words)) for words in "abcd"}
+    assert len(names) > 1
+    assert list(drawn_by("a")) == list(drawn_by("a"))
 
 
 def test_rollout_keeps_three_quarters_of_the_pods_ready() -> None:
@@ -142,7 +166,7 @@ def test_hours_of_a_trace_are_played_to_the_same_end_twice() -> None:
 def test_hours_of_a_trace_cost_more_than_the_bound_and_leave_no_pod_waiting() -> None:
     trace = dataclasses.replace(drawn.shop(1), hours=0.5)
     dollars, waiting, launched = _played(trace)
-    assert dollars > least_micros(trace, instance_types(trace.families)) / 1e6
+    assert dollars > bounds_of(trace).moving
     assert not waiting
     assert launched
 
