@@ -6,6 +6,7 @@ the world changes, delete them.
 """
 
 import argparse
+import dataclasses
 import functools
 import hashlib
 import logging
@@ -36,6 +37,7 @@ _BUILT: Final = Path(__file__).parents[2] / ".build" / "weeks"
 _HEADS: Final = (
     *("trace (bounds, $)", "who", "$", "÷ bounds", "node-hours, most, launched"),
     *("bound p50, p95 s", "running p50, p95 s", "again p95 s", "evicted, young", "CPU s"),
+    "$ booting, waiting, left, unused, used",
 )
 
 
@@ -179,6 +181,7 @@ def _row(trace: Trace, bounds: Bounds, who: str, played: Played) -> tuple[str, .
         f"{played.again.most:.1f}",
         f"{played.evicted}, {played.young}",
         f"{played.cpu_seconds:.0f}",
+        ", ".join(f"{part:.2f}" for part in dataclasses.astuple(played.spent)),
     )
 
 

@@ -1,5 +1,6 @@
 """What became of a trace: dollars, waits, evictions, calls."""
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 from shared.model.kubernetes.pods import Pod
 from tests.simulation.schedule.kernel import START, micros
 from tests.weeks.cluster import AGENT, Cluster
+from tests.weeks.spending import Life, Spending, spending_of
 from tests.weeks.world import NAME, WeeksWorld
 
 _SECOND: Final = 1_000_000
@@ -44,6 +46,7 @@ class Played:
         evicted: Pods that the autoscaler evicted or deleted.
         young: Of these, how many were made by an eviction less than ten minutes before.
         waiting: Pods without a node at the end.
+        spent: What the dollars were paid for.
     """
 
     dollars: float
@@ -58,24 +61,31 @@ class Played:
     waiting: int
     calls: dict[str, int]
     cpu_seconds: float
+    spent: Spending
 
 
 def measured(world: WeeksWorld, cpu_seconds: float) -> Played:
     """Return what a world that has been played shows."""
     cluster, end = world.cluster, int(world.trace.seconds * _SECOND)
     prices = world.clouds[NAME].prices
-    spans = [
-        (prices[machine.instance.offering], machine.born, min(machine.ended or end, end))
+    paid = [
+        Life(
+            machine.instance.private_dns_name,
+            prices[machine.instance.offering],
+            machine.born,
+            min(machine.ended or end, end),
+        )
         for machine in world.region.machines.values()
     ]
+    spent = spending_of(paid, cluster.node_log, cluster.log)
     lives = _lives(cluster)
     asked = [life for life in lives if life.uid not in cluster.restarted]
     again = [life for life in lives if life.uid in cluster.restarted]
     return Played(
-        dollars=sum(price * (ended - born) for price, born, ended in spans) / 1e6 / _SECOND / _HOUR,
-        node_hours=sum(ended - born for _, born, ended in spans) / _SECOND / _HOUR,
-        most_nodes=_most_at_once([(born, ended) for _, born, ended in spans]),
-        launched=len(spans),
+        dollars=sum(dataclasses.astuple(spent)),
+        node_hours=sum(life.ended - life.born for life in paid) / _SECOND / _HOUR,
+        most_nodes=_most_at_once([(life.born, life.ended) for life in paid]),
+        launched=len(paid),
         bound=Waits.of(life.bound - life.made for life in asked if life.bound is not None),
         running=Waits.of(life.ready - life.made for life in asked if life.ready is not None),
         again=Waits.of(life.ready - life.made for life in again if life.ready is not None),
@@ -84,6 +94,7 @@ def measured(world: WeeksWorld, cpu_seconds: float) -> Played:
         waiting=sum(not pod.node_name for pod in cluster.pods.values()),
         calls=dict(world.recorder.made),
         cpu_seconds=cpu_seconds,
+        spent=spent,
     )
 
 
