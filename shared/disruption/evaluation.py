@@ -194,12 +194,14 @@ def evaluate(
     kept |= dict.fromkeys(result.unchanged, SAVES_TOO_LITTLE)
     if best is None:
         return Evaluation(reason=result.reason, skipped=skipped, kept=kept)
+    # EC2 may choose any offering of a new node.
+    at_least = "at least " if best.plan.nodes else ""
     change = DisruptionCommand(
         cause=DisruptionCause.CONSOLIDATION,
         method=best.method,
         remove=best.remove,
         plan=best.plan,
-        why=f"saves {hourly(best.saving_micros_per_hour)}",
+        why=f"saves {at_least}{hourly(best.saving_micros_per_hour)}",
         cordoned=best.cordoned,
     )
     return Evaluation(change=change, skipped=skipped, kept=kept)

@@ -5,16 +5,18 @@ from datetime import timedelta
 from typing import Final
 
 from functions.cli.plan.explanation import filled
+from functions.cli.plan.saving_in_words import saving_in_words
 from functions.cli.report.consolidating import as_launched_by_dovetail, without_blocks
 from functions.cli.report.owners import owners_of, pools_of, site_of
 from shared.disruption.allowances import NO_BUDGETS, Allowances, allowances
+from shared.disruption.candidates import node_prices
 from shared.disruption.consolidation import ConsolidationCommand, ConsolidationResult, consolidate
 from shared.disruption.evaluation import SAVES_TOO_LITTLE
 from shared.disruption.eviction_blockers import eviction_blockers
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulate import by_price
 from shared.model.dialect import OwnerKind
-from shared.model.dollars_and_counts import counted, counted_kinds, first_names, hourly
+from shared.model.dollars_and_counts import counted, counted_kinds, first_names
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
@@ -75,7 +77,8 @@ def node_outlook(
     best = _alone(without_blocks(seen), (), name, NO_BUDGETS).best if reasons else found.best
     if best is not None:
         moving = sum(1 for pod in pods if pod.keeps_its_node)
-        yield f"{'without that ' if reasons else ''}could be consolidated: {_text(best, moving)}"
+        text = _text(best, moving, node_prices(seen)[name])
+        yield f"{'without that ' if reasons else ''}could be consolidated: {text}"
 
 
 def _alone(
@@ -109,8 +112,8 @@ def _kept(
         yield SAVES_TOO_LITTLE if name in found.unchanged else found.reason
 
 
-def _text(change: ConsolidationCommand, pods: int) -> str:
-    saves = f"saves {hourly(change.saving_micros_per_hour)}"
+def _text(change: ConsolidationCommand, pods: int, price_micros_per_hour: int) -> str:
+    saves = saving_in_words(price_micros_per_hour, change.plan)
     if not pods:
         return f"no pod would move; {saves}"
     new = counted_kinds(

@@ -34,6 +34,8 @@ rights, as `dovetail doctor` does, and finds ledger and archive in the same way.
   dovetail why nodepool/default
   dovetail why cluster
   dovetail why pod/shop/web-0 --context prod     beside Karpenter or others, without Dovetail
+
+Kinds may be written as for kubectl: pods, po, deploy, nodepool.karpenter.sh.
 """
 _CODES: Final = """exit codes:
   0  answered
@@ -42,6 +44,14 @@ _CODES: Final = """exit codes:
 _WITHOUT_DOVETAIL: Final = "or name a cluster without Dovetail with --context"
 _NAMESPACED: Final = ("pod", "deployment", "statefulset", "daemonset", "job", "replicaset")
 _WHOLE: Final = ("node", "nodepool", "provisioner")
+_ABBREVIATIONS: Final = {
+    "deploy": "deployment",
+    "ds": "daemonset",
+    "no": "node",
+    "po": "pod",
+    "rs": "replicaset",
+    "sts": "statefulset",
+}
 _EXPECTED: Final = (
     "expected pod/NAMESPACE/NAME, pod/NAME, node/NAME, deployment/NAMESPACE/NAME (statefulset, "
     "daemonset, job), nodepool/NAME, provisioner/NAME or cluster"
@@ -62,10 +72,11 @@ def mount_why(subparsers: Subparsers, runtime: "Callable[[], DoctorRuntime] | No
 
 
 def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
-    kind, _, name = arguments.subject.partition("/")
+    word, _, name = arguments.subject.partition("/")
+    kind = _kind(word)
     known = kind in (*_NAMESPACED, *_WHOLE) and name and name.count("/") <= (kind in _NAMESPACED)
     if not known and arguments.subject != "cluster":
-        near = nearest(kind, (*_NAMESPACED, *_WHOLE, "cluster")) if kind not in _NAMESPACED else ""
+        near = nearest(kind, (*_NAMESPACED, *_WHOLE, "cluster"))
         meant = f"write {near}; " if near and near != kind else ""
         return refuse("why", f"{arguments.subject}: {meant}{_EXPECTED}")
     if arguments.kubeconfig or arguments.context:
@@ -77,6 +88,16 @@ def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | 
         lambda: runtime or DoctorRuntime,
         lambda make: _answer(make, arguments, kind, name),
     )
+
+
+def _kind(word: str) -> str:
+    """Return the kind that kubectl takes a word for: singular, plural or short, with its group.
+
+    Source: https://kubernetes.io/docs/reference/kubectl/#syntax and #resource-types (2026-12).
+    """
+    name = word.lower().partition(".")[0]
+    singular = name.removesuffix("s")
+    return _ABBREVIATIONS.get(name, singular if singular in (*_NAMESPACED, *_WHOLE) else name)
 
 
 def _answer(

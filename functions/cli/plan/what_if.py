@@ -37,7 +37,10 @@ class WhatIfResult(Struct, frozen=True, kw_only=True):
     """One decision, as recorded and under the other policy.
 
     Attributes:
-        standing: The number of nodes of each earlier plan in the snapshot.
+        standing: The number of nodes and instances of each earlier plan in the snapshot.
+        under_way: Ids of the plans whose launches are unfinished in the snapshot.
+        launched: How many of the recorded plan's nodes later decisions saw; None if it has none, if
+            there is no later decision, or if the last one finds the launch under way.
     """
 
     plan_id: str
@@ -46,6 +49,8 @@ class WhatIfResult(Struct, frozen=True, kw_only=True):
     recorded: PlanTotals
     other: PlanTotals
     standing: Counter[str]
+    under_way: frozenset[str]
+    launched: int | None = None
 
     @property
     def extra_micros_per_hour(self) -> int:
@@ -85,14 +90,41 @@ def what_if(
                 taken_at=snapshot.taken_at,
                 recorded=totals(decision.plan),
                 other=totals(other),
-                standing=Counter(
-                    node.annotations[keys.SLOT].partition("/")[0]
-                    for node in snapshot.nodes
-                    if keys.SLOT in node.annotations
-                ),
+                standing=_standing(snapshot),
+                under_way=frozenset(intent.plan_id for intent in snapshot.intents),
             )
         )
-    return tuple(sorted(found, key=lambda entry: (entry.cluster, entry.taken_at, entry.plan_id)))
+    found.sort(key=lambda entry: (entry.cluster, entry.taken_at, entry.plan_id))
+    return _with_launched(found)
+
+
+def _with_launched(steps: Sequence[WhatIfResult]) -> tuple[WhatIfResult, ...]:
+    """Return the results with how many nodes of each plan later ones saw.
+
+    Args:
+        steps: Sorted by cluster and time.
+    """
+    last: dict[str, WhatIfResult] = {}
+    seen: dict[str, Counter[str]] = {}
+    found = []
+    for step in reversed(steps):
+        name, nodes = step.plan_id, step.recorded.nodes
+        latest, most = last.setdefault(step.cluster, step), seen.get(step.cluster, Counter())
+        known = name and nodes and latest is not step and name not in latest.under_way
+        found.append(replace(step, launched=min(nodes, most[name])) if known else step)
+        seen[step.cluster] = most | step.standing
+    return tuple(reversed(found))
+
+
+def _standing(snapshot: ClusterSnapshot) -> Counter[str]:
+    """Return the number of nodes of each plan, and of its instances without a Node."""
+    plans = {slot.instance_id: slot.plan_id for slot in snapshot.slots}
+    plans |= {
+        node.instance_id: node.annotations[keys.SLOT].partition("/")[0]
+        for node in snapshot.nodes
+        if keys.SLOT in node.annotations
+    }
+    return Counter(plans.values())
 
 
 def _without_served(
@@ -148,9 +180,10 @@ def with_provisioners(
 def paid_micros(steps: Sequence[WhatIfResult]) -> tuple[int, int]:
     """Return the cost of the nodes while they ran: as recorded, and under the other policy.
 
-    In micro-dollars. The snapshots of later decisions show how long the nodes of a plan ran. The
-    other policy's nodes are assumed to run as long, or until the last decision of the cluster if
-    the recorded policy launched none. Nodes of that last decision cost nothing.
+    In micro-dollars. The snapshots of later decisions show how long the nodes of a plan ran; those
+    that were not launched cost nothing. The other policy's nodes are assumed to run as long, or
+    until the last decision of the cluster if the recorded policy planned none. Nodes of that last
+    decision cost nothing.
 
     Args:
         steps: The results, sorted by cluster and time.
@@ -171,7 +204,7 @@ def _node_seconds(step: WhatIfResult, later: Sequence[WhatIfResult]) -> int:
     A plan without nodes counts as one node that ran until the last decision.
     """
     nodes = step.recorded.nodes
-    standing = max(1, nodes)
+    standing = max(1, nodes) if step.launched is None else step.launched
     since = step.taken_at
     seconds = 0
     for following in later:

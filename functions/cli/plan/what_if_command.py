@@ -144,14 +144,10 @@ def _as_text(steps: "Sequence[WhatIfResult]") -> str:
         ("", "RECORDED", "WHAT IF", ""),
         ("planned", *(f"{dollars(micros)}/h" for micros in planned), _change(*planned)),
         ("paid while they ran", *map(dollars, paid), _change(*paid)),
-        *(
-            (title, *(f"{count:,}" for count in counts), f"{counts[1] - counts[0]:+,}")
-            for title, counts in (
-                ("nodes", _sums(steps, "nodes")),
-                ("pods placed", _sums(steps, "placed")),
-                ("pods that waited", _sums(steps, "waiting")),
-            )
-        ),
+        _counts("nodes", *_sums(steps, "nodes")),
+        *((f"  {title}", f"{count:,}", "-", "-") for title, count in _launches(steps)),
+        _counts("pods placed", *_sums(steps, "placed")),
+        _counts("pods that waited", *_sums(steps, "waiting")),
     ]
     clusters = ", ".join(sorted({step.cluster for step in steps}))
     times = [step.taken_at for step in steps]
@@ -187,6 +183,7 @@ def _as_json(steps: "Sequence[WhatIfResult]") -> str:
                 "plan_id": step.plan_id,
                 "cluster": step.cluster,
                 "taken_at": step.taken_at.isoformat(),
+                "launched": step.launched,
                 "recorded": to_plain(step.recorded),
                 "other": to_plain(step.other),
             }
@@ -196,9 +193,25 @@ def _as_json(steps: "Sequence[WhatIfResult]") -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
+def _launches(steps: "Sequence[WhatIfResult]") -> "Iterator[tuple[str, int]]":
+    """Yield what came of the recorded plans' nodes, and of how many; nothing if none is known."""
+    known = [step for step in steps if step.launched is not None]
+    launched = sum(step.launched or 0 for step in known)
+    refused = sum(step.recorded.nodes for step in known) - launched
+    unknown = sum(step.recorded.nodes for step in steps if step.launched is None)
+    if known:
+        yield "launched", launched
+        yield "refused or gone", refused
+        yield "not known yet", unknown
+
+
 def _sums(steps: "Sequence[WhatIfResult]", field: str) -> tuple[int, int]:
     recorded = sum(getattr(step.recorded, field) for step in steps)
     return recorded, sum(getattr(step.other, field) for step in steps)
+
+
+def _counts(title: str, recorded: int, other: int) -> tuple[str, ...]:
+    return title, f"{recorded:,}", f"{other:,}", f"{other - recorded:+,}"
 
 
 def _change(before: int, after: int) -> str:

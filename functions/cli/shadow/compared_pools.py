@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from functions.cli.input_error import InputError
 from functions.cli.report.owners import owners_of, site_of
 from functions.cli.shadow.fleet import Observation
 from shared.disruption.simulate import as_pending
@@ -12,6 +13,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.nearest import nearest
 from shared.model.policy import Trigger
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
@@ -92,6 +94,30 @@ def shown_key(node: Node) -> str:
     return "|".join((str(pool_of(node)), *labels, capacity_type_of(node).value))
 
 
+def refuse_unknown_pools(
+    names: Iterable[str], observed: Observation, shown: Iterable[Node]
+) -> None:
+    """Refuse a name that no pool has; a pool that is declared needs no node.
+
+    Args:
+        shown: Nodes that there were before.
+
+    Raises:
+        InputError: If a name is that of no pool.
+    """
+    pools = sorted(_by_pool(observed, (*shown, *observed.nodes)))
+    known = {pool.name for pool in pools if pool.name}
+    for name in names:
+        if name not in known:
+            near = nearest(name, known)
+            meant = f"write {near}; " if near else ""
+            there = ", ".join(str(pool) for pool in pools if pool.name) or "none"
+            raise InputError(
+                f"--pool {name}: {meant}the cluster has no such pool; there are: {there} (node "
+                "groups show once they have a node)"
+            )
+
+
 def compared_pools(
     observed: Observation,
     shown: Collection[Node],
@@ -106,18 +132,13 @@ def compared_pools(
         shown: Nodes that there were, which show what their pools may launch.
         named: Names of pools; none for the default.
     """
-    by_pool: dict[Pool, list[Node]] = {
-        Pool(PoolKind(owner.kind), owner.name): [] for owner in observed.provisioners
-    }
-    for node in sorted(shown, key=shown_key):
-        by_pool.setdefault(pool_of(node), []).append(node)
-    by_pool.pop(Pool(PoolKind.FARGATE), None)
+    by_pool = _by_pool(observed, shown)
     if named:
         wanted = [pool for pool in by_pool if pool.name in named]
     else:
         wanted = [pool for pool in by_pool if pool.kind in _CHOSEN] or list(by_pool)
     notes = [
-        f"--pool {name}: the cluster has no such pool now: it has {', '.join(map(str, by_pool))}"
+        f"--pool {name}: nothing of it is comparable now: there are {', '.join(map(str, by_pool))}"
         for name in named
         if all(pool.name != name for pool in wanted)
     ]
@@ -138,6 +159,17 @@ def compared_pools(
         prices=CatalogPrices(instance_types),
         notes=tuple(notes),
     )
+
+
+def _by_pool(observed: Observation, nodes: Iterable[Node]) -> dict[Pool, list[Node]]:
+    """Return the nodes of each pool that can be compared, those that are declared first."""
+    by_pool: dict[Pool, list[Node]] = {
+        Pool(PoolKind(owner.kind), owner.name): [] for owner in observed.provisioners
+    }
+    for node in sorted(nodes, key=shown_key):
+        by_pool.setdefault(pool_of(node), []).append(node)
+    by_pool.pop(Pool(PoolKind.FARGATE), None)
+    return by_pool
 
 
 def _scene(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _BLIND_AFTER: Final = timedelta(minutes=10)
 _LIST_EVERY: Final = timedelta(seconds=60)
 
+# What could not be read has a note of its kind.
+NODE_POOLS: Final = "NodePools"
 _VOLUMES: Final = "Volumes"
 
 T = TypeVar("T")
@@ -117,7 +119,7 @@ class ClusterObserver:
         known, cluster = self._lists, self._cluster
         self._lists = replace(
             known,
-            provisioners=self._read("NodePools", self._provisioners, known.provisioners),
+            provisioners=self._read(NODE_POOLS, self._provisioners, known.provisioners),
             daemonsets=self._read("DaemonSets", cluster.daemonsets, known.daemonsets),
             budgets=self._read("PodDisruptionBudgets", cluster.disruption_budgets, known.budgets),
             namespaces=self._read(

@@ -157,6 +157,7 @@ def _watch(
             instance_types=catalog.instance_types, pools=tuple(arguments.pool), packing=packing
         )
         refuse_another_region(first.nodes, catalog)
+        _refuse_unknown_pools(arguments.pool, observer, first, record)
         record.begin(
             About(
                 cluster=cluster.url,
@@ -247,6 +248,20 @@ def _first_observation(observer: "ClusterObserver", clock: "Clock") -> "Observat
         f"nodes and pods were not read within {seconds:.0f} seconds: is the way to the API server "
         "slow?"
     )
+
+
+def _refuse_unknown_pools(
+    names: "Iterable[str]",
+    observer: "ClusterObserver",
+    first: "Observation",
+    record: "ShadowRecord",
+) -> None:
+    """Refuse names that no pool has or had, unless it is not known which pools there are."""
+    from functions.cli.shadow.compared_pools import refuse_unknown_pools  # noqa: PLC0415
+    from functions.cli.shadow.observer import NODE_POOLS  # noqa: PLC0415
+
+    if NODE_POOLS not in observer.notes:
+        refuse_unknown_pools(names, first, record.fleet().shown.values())
 
 
 def _region_of(nodes: "Iterable[Node]") -> str:

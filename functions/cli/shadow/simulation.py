@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from functions.cli.plan.saving_in_words import saving_in_words
 from functions.cli.report.carrying_out import OURS, carry_out, owned_labels
 from functions.cli.shadow.compared_pools import ComparedPools
 from functions.cli.shadow.fleet import (
@@ -18,7 +19,12 @@ from functions.cli.shadow.fleet import (
 from shared.disruption.allowances import disruptions_left
 from shared.disruption.consolidation import DisruptionMethod
 from shared.disruption.emptiness import EmptinessStep, decide_emptiness
-from shared.disruption.evaluation import DisruptionInput, OngoingChanges, evaluate
+from shared.disruption.evaluation import (
+    DisruptionCause,
+    DisruptionInput,
+    OngoingChanges,
+    evaluate,
+)
 from shared.disruption.fingerprint import fingerprint
 from shared.disruption.pod_changes import pod_digests, recently_changed
 from shared.disruption.settings import DisruptionSettings
@@ -168,7 +174,7 @@ class Simulation:
             pods = sum(len(planned.pods) for planned in plan.nodes)
             self.record(
                 f"would launch {counted(len(new), 'node')} for {counted(pods, 'pod')}: "
-                f"{_kinds(new)}; {_price(new)}"
+                f"{_kinds(new)}; {hourly(_price(new))}"
             )
         self._report_unplaced(plan)
 
@@ -283,9 +289,12 @@ class Simulation:
                     progress, fruitless=seen, fruitless_until=self._at + _FRUITLESS
                 )
             return False
+        why = change.why
+        if change.cause == DisruptionCause.CONSOLIDATION:
+            why = saving_in_words(_price(self.nodes[name] for name in change.remove), change.plan)
         new = self._carry_out(change.plan)
         drained = change.method != DisruptionMethod.EMPTY
-        self._remove(change.remove, f"{change.cause.value}: {change.why}", new, drained=drained)
+        self._remove(change.remove, f"{change.cause.value}: {why}", new, drained=drained)
         return True
 
     def _remove(
@@ -301,9 +310,9 @@ class Simulation:
             node = replace(entry.node, deletion_at=self._at, annotations=marks)
             run = replace(entry.run, ended_at=self._at + wait)
             self.nodes[node.name] = replace(entry, node=node, run=run)
-        first = f", once {_kinds(new)} at {_price(new)} can take their pods" if new else ""
+        first = f", once {_kinds(new)} at {hourly(_price(new))} can take their pods" if new else ""
         self.record(
-            f"would remove {counted(len(gone), 'node')}: {_kinds(gone)}; {_price(gone)}; "
+            f"would remove {counted(len(gone), 'node')}: {_kinds(gone)}; {hourly(_price(gone))}; "
             f"{why}{first}"
         )
 
@@ -347,11 +356,7 @@ class Simulation:
 
     def record(self, text: str) -> None:
         """Record what Dovetail would do, and what then is paid beside what really is."""
-        ours = sum(
-            entry.run.price_micros_per_hour
-            for entry in self.nodes.values()
-            if entry.run.ended_at is None
-        )
+        ours = _price(entry for entry in self.nodes.values() if entry.run.ended_at is None)
         rates = f"{hourly(ours)} beside {hourly(self._real_micros_per_hour)} that really run"
         self.decisions.append(Decision(at=self._at, text=f"{text}. {rates}"))
 
@@ -369,5 +374,5 @@ def _kinds(nodes: Iterable[ShadowNode]) -> str:
     )
 
 
-def _price(nodes: Iterable[ShadowNode]) -> str:
-    return hourly(sum(entry.run.price_micros_per_hour for entry in nodes))
+def _price(nodes: Iterable[ShadowNode]) -> int:
+    return sum(entry.run.price_micros_per_hour for entry in nodes)

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from functions.cli.watch.board import Board, BoardChange
+from functions.cli.watch.board import Board, BoardChange, Totals
 from functions.cli.watch.cluster_watch import ClusterRecords, ClusterWatch, WatchedPod
 from functions.cli.watch.day_before import day_before
 from functions.cli.watch.history import History, Point
@@ -181,7 +181,7 @@ class LiveCluster:
                 "kind": "whole",
                 "synced": self.is_synced,
                 **whole.to_plain(),
-                **self._other_fields(),
+                **self._other_fields(whole.totals),
                 "history": self._history.points,
             }
 
@@ -206,12 +206,13 @@ class LiveCluster:
 
     def _other_changes(self, change: BoardChange) -> Message:
         """Return what has changed besides nodes and pods."""
-        rest = self._other_fields()
+        rest = self._other_fields(change.totals)
         new = {name: value for name, value in rest.items() if self._sent.get(name) != value}
         self._sent = rest
         now = self._now()
-        bound = self._bound.bound if self._bound is not None else None
         totals = change.totals
+        least = self._least(totals)
+        bound = least.bound if least is not None else None
         point = Point(now.timestamp(), totals.price, totals.owned_price, bound, totals.nodes)
         if now >= self._next_point:
             self._next_point = now + _POINT_EVERY
@@ -223,17 +224,21 @@ class LiveCluster:
             new["history"] = self._history.points
         return new
 
-    def _other_fields(self) -> Message:
+    def _other_fields(self, totals: Totals) -> Message:
         decisions = (
             self._recent_decisions.newest_first() if self._recent_decisions is not None else []
         )
         return {
             "cluster": self._name,
             "opened": self._began.timestamp(),
-            "least": to_plain(self._bound) if self._bound is not None else None,
+            "least": to_plain(self._least(totals)),
             "notes": [self._notes[topic] for topic in sorted(self._notes) if self._notes[topic]],
             "decisions": [summary(decision) for decision in without_repeats(decisions)],
         }
+
+    def _least(self, totals: Totals) -> ClusterBound | None:
+        """Return the bound; none where no node is Dovetail's, as it counts no others."""
+        return self._bound if totals.owned or totals.coming else None
 
     # --- called by the watches' threads
 

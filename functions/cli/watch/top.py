@@ -80,12 +80,11 @@ def _head(whole: Mapping[str, Any]) -> Text:
     head.append(f"   {dollars(totals['price'])}/h", style="bold")
     if totals["unpriced"]:
         head.append(f" and {counted(totals['unpriced'], 'node')} of unknown price", style="dim")
-    if least is not None:
-        head.append(f"   bound {dollars(least['bound'])}/h", style="green")
-        owned = totals["owned_price"]
-        if least["bound"]:
-            over = 100 * (owned - least["bound"]) / least["bound"]
-            head.append(f" ({over:+.1f} % on {counted(totals['owned'], 'node')} of Dovetail)")
+    bound = f"{dollars(least['bound'])}/h" if least else "–"
+    head.append(f"   bound {bound}", style="green")
+    if least and least["bound"] and totals["owned"]:
+        over = 100 * (totals["owned_price"] - least["bound"]) / least["bound"]
+        head.append(f" ({over:+.1f} % on {counted(totals['owned'], 'node')} of Dovetail)")
     head.append(f"   {sparkline([point[1] for point in whole['history']], 24)}", style="blue")
     return head
 

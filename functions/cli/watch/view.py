@@ -24,6 +24,7 @@ from shared.model.resources import CPU, MEMORY, PODS
 from shared.model.values import replace
 from shared.nodes.events.node_events import cause_of, price_of
 from shared.nodes.node_waits import waiting_for
+from shared.provisioning.savings.pools import capacity_type_of
 
 LAUNCHING: Final = "launching"  # requested from EC2, no Node yet
 GOING: Final = "going"
@@ -146,19 +147,12 @@ class OfferingPrices(Struct, frozen=True):
     def of_node(self, node: Node) -> int | None:
         """Return what a node costs: the annotation of Dovetail, else the catalogue's price.
 
-        A node without a label for the capacity type counts as on-demand; EKS node groups have a
-        label of their own for it. The catalogue has only Linux prices.
-        Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html (2026-11).
+        The catalogue has only Linux prices.
         """
-        labels = node.labels
-        paid = labels.get(keys.CAPACITY_TYPE) or _paid(labels.get("eks.amazonaws.com/capacityType"))
+        labels, paid = node.labels, capacity_type_of(node).value
         place = (labels.get(keys.INSTANCE_TYPE, ""), labels.get(keys.ZONE, ""), paid)
         known = self.by_offering.get(place) if labels.get(keys.OS, "linux") == "linux" else None
         return price_of(node) or known
-
-
-def _paid(text: str | None) -> str:
-    return "spot" if text == "SPOT" else "on-demand"
 
 
 def view_node(
@@ -178,14 +172,16 @@ def view_node(
     """
     phase, waits = _phase(node, owner, promised)
     written = node.annotations
-    capacity_type = node.labels.get(keys.CAPACITY_TYPE, "")
+    kind = node.labels.get(keys.INSTANCE_TYPE, "")
+    # That of what is not known to be an instance is not made up: Fargate has none.
+    capacity_type = capacity_type_of(node).value if kind else ""
     owner_name = node.labels.get(keys.PROVISIONER_NAME) or node.labels.get(keys.NODE_POOL, "")
     return ShownNode(
         name=node.name,
         instance=node.instance_id,
-        type=node.labels.get(keys.INSTANCE_TYPE, ""),
+        type=kind,
         zone=node.labels.get(keys.ZONE, ""),
-        capacity_type=capacity_type,
+        capacity_type=node.labels.get(keys.CAPACITY_TYPE) or capacity_type,
         owner=owner_name,
         owner_kind=owner_kind_of(node.labels).value if owner_name else "",
         ours=node.is_ours,

@@ -1,6 +1,7 @@
 """`dovetail what-if`: a table, JSON, and one line for what cannot be read."""
 
 import copy
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -46,6 +47,27 @@ def test_other_settings_are_told_as_a_table(
     assert lines[6].split() == ["pods", "that", "waited", "0", "0", "+0"]
     assert lines[7] == "1 decision would have been another"
     assert "nodes " in lines[8]
+
+
+def test_what_came_of_the_plans_is_told_apart_as_far_as_later_decisions_know(
+    decisions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, plan_id in enumerate(("p0", "p1")):
+        file = Path(decisions) / "2026-11-23" / f"{plan_id}.json.gz"
+        document = json.loads(gzip.decompress(file.read_bytes()))
+        document["plan_id"] = plan_id
+        document["snapshot"]["taken_at"] = f"2026-11-23T0{number}:00:00Z"
+        file.write_bytes(gzip.compress(json.dumps(document).encode()))
+    assert run("what-if", decisions) == 0
+    _, nodes, *came, placed, _, _ = capsys.readouterr().out.splitlines()[3:]
+    planned = int(nodes.split()[1])
+    assert [line.rsplit(maxsplit=3)[0].strip() for line in came] == [
+        "launched",
+        "refused or gone",
+        "not known yet",
+    ]
+    assert sum(int(line.split()[-3]) for line in came) == planned
+    assert placed.startswith("pods placed ")
 
 
 def test_the_same_policy_changes_nothing(

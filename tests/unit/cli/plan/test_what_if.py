@@ -6,6 +6,7 @@ from datetime import timedelta
 from functions.cli.plan.recorded_decision import RecordedDecision, load_decision
 from functions.cli.plan.what_if import paid_micros, what_if, with_provisioners
 from shared.model import labels as keys
+from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import KubeletConfiguration, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
@@ -13,7 +14,18 @@ from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.provisioning.decisions.record import decision_document
-from tests.builders import NOW, instance_type, needs, node, pods, provisioner, snapshot
+from tests.builders import (
+    NOW,
+    instance_type,
+    intent,
+    needs,
+    node,
+    pods,
+    provisioner,
+    slot,
+    snapshot,
+)
+from tests.unit.nodes.launch.launches import apart
 
 HOUR = timedelta(hours=1)
 LARGE_ONLY = provisioner(also=needs(keys.INSTANCE_TYPE, "In", "m5.2xlarge"))
@@ -36,7 +48,7 @@ def given(*provisioners: Provisioner) -> Callable[[ClusterSnapshot], ClusterSnap
     return lambda scene: with_provisioners(scene, provisioners)
 
 
-def of_plan(plan_id: str, count: int) -> tuple[object, ...]:
+def of_plan(plan_id: str, count: int) -> tuple[Node, ...]:
     return tuple(
         node(f"{plan_id}-{number}", annotations={keys.SLOT: f"{plan_id}/0/{number}"})
         for number in range(count)
@@ -120,6 +132,28 @@ def test_nodes_are_paid_for_as_long_as_later_decisions_see_them() -> None:
     recorded, other = paid_micros(steps)
     assert recorded == 3 * bought.plan.cost_micros_per_hour
     assert other == 3 * steps[0].other.cost_micros_per_hour
+
+
+def test_what_ec2_refused_is_known_by_the_next_decision_and_is_not_paid() -> None:
+    waits = snapshot(*apart(3))
+    scenes = (
+        waits,
+        waits,
+        replace(waits, nodes=of_plan("p2", 1), slots=(slot(plan_id="p2"),)),
+        replace(waits, intents=(intent(plan_id="p3"),)),
+    )
+    steps = what_if(
+        [
+            decided(f"p{number}", replace(scene, taken_at=NOW + number * HOUR))
+            for number, scene in enumerate(scenes, 1)
+        ],
+        same,
+        unchanged,
+    )
+    assert [step.recorded.nodes for step in steps] == [3, 3, 1, 3]
+    assert [step.launched for step in steps] == [0, 2, None, None]
+    # Two nodes for two hours, and one for an hour that may yet come.
+    assert paid_micros(steps) == (5 * 96_000, 5 * 96_000)
 
 
 def test_a_pod_that_the_other_policy_has_served_is_not_bought_for_again() -> None:

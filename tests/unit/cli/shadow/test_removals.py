@@ -44,6 +44,15 @@ def test_a_replaced_node_is_paid_until_its_replacement_has_booted_and_it_is_drai
     assert list(watched.fleet.nodes) == ["shadow-1"]
 
 
+def test_what_a_replacement_saves_is_what_the_line_shows_and_at_least_where_ec2_may_choose() -> (
+    None
+):
+    types = (*make.CATALOG, make.instance_type("m5a.large", price=100_000))
+    watched = Watched(replace(RULES, instance_types=types))
+    (said,) = watched.see([real("a", "m5.2xlarge")], [on("a", "one", cpu=1500)])
+    assert "saves $0.2880/h as planned, at least $0.2840/h, once 1 × m5.large on-demand at" in said
+
+
 def test_a_node_waits_for_consolidate_after() -> None:
     patient = replace(OWNER, consolidate_after=10 * MINUTE)
     watched = Watched(RULES, patient)

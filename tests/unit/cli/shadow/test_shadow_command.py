@@ -166,6 +166,21 @@ def test_bad_input_is_one_line(
     assert expected in capsys.readouterr().err
 
 
+def test_a_pool_that_the_cluster_does_not_have_is_refused_at_once(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert scene.run("--pool", "defualt", "--for", "7d") == 2
+    assert capsys.readouterr().err == (
+        "dovetail shadow: --pool defualt: write default; the cluster has no such pool; there are: "
+        "Provisioner default (node groups show once they have a node)\n"
+    )
+    # One that is declared needs no node; what is not known is not refused.
+    scene.cluster = ObservedCluster(owner(), make.provisioner("other"))
+    assert scene.run("--pool", "other", "--for", "1m") == 0
+    scene.cluster.failure = UnauthorizedError("forbidden")
+    assert scene.run("--pool", "unread", "--for", "1m", "--state", "b.db") == 0
+
+
 def test_a_cluster_that_has_no_node_or_cannot_be_read_is_refused(
     scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:

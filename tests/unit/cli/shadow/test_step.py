@@ -127,8 +127,8 @@ def test_pools_that_cannot_be_compared_are_noted() -> None:
     watched.see(nodes, [on("a", "one", cpu=1500)])
     no_pool, same_name = watched.last.notes
     assert no_pool == (
-        "--pool gone: the cluster has no such pool now: it has Provisioner default, managed node "
-        "group default"
+        "--pool gone: nothing of it is comparable now: there are Provisioner default, managed "
+        "node group default"
     )
     assert same_name == (
         "managed node group default is not compared: Provisioner default has the same name"

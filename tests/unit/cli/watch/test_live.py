@@ -135,6 +135,18 @@ def test_the_bound_is_proved_for_the_pods_that_there_are() -> None:
     assert told["point"][3] == told["least"]["bound"]
 
 
+def test_where_no_node_is_dovetails_there_is_no_bound() -> None:
+    scene = Scene()
+    scene.see(node(finalizers=()), pod("one", node_name="n1"), pod("waits", cpu=1500))
+    scene.cluster.synced()
+    scene.prove()
+    told = scene.turn()
+    assert (told.get("least"), told["point"][3]) == (None, None)
+    assert scene.live.whole()["least"] is None
+    scene.see(node("n2"))
+    assert scene.turn()["least"]["bound"] > 0
+
+
 def test_the_bound_of_unchanged_pods_is_not_proved_again() -> None:
     scene = Scene()
     scene.see(node(), *pods(3, node_name="n1"))

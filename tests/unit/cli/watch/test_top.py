@@ -181,8 +181,8 @@ def test_before_anything_is_read_it_says_so() -> None:
     assert drawn(whole(synced=False)) == "reading nodes and pods …\na note\n"
 
 
-def test_without_a_bound_none_is_shown() -> None:
-    assert "bound" not in drawn(whole(least=None))
+def test_a_bound_that_is_not_known_is_a_dash() -> None:
+    assert "   bound –  " in drawn(whole(least=None))
     nothing = {"planned": 0, "bound": 0, "pods": 0, "left_out": 0}
     assert "bound $0.0000/h" in drawn(whole(least=nothing))
 

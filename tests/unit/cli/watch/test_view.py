@@ -140,12 +140,23 @@ def test_the_catalogue_has_no_price_of_windows() -> None:
     assert prices.of_node(node(labels={**node().labels, keys.OS: "windows"})) is None
 
 
-def test_a_node_of_a_spot_node_group_has_the_spot_price() -> None:
-    labels = {k: v for k, v in node().labels.items() if k != keys.CAPACITY_TYPE}
-    group = {**labels, "eks.amazonaws.com/capacityType": "SPOT"}
-    prices = OfferingPrices.of(CATALOG)
-    assert prices.of_node(node(labels=group)) == 32_000
-    assert prices.of_node(node(labels=labels)) == 96_000
+@pytest.mark.parametrize(
+    ("labels", "bought", "price"),
+    [
+        ({"eks.amazonaws.com/capacityType": "SPOT"}, "spot", 32_000),
+        ({"eks.amazonaws.com/capacityType": "ON_DEMAND"}, "on-demand", 96_000),
+        ({keys.CAPACITY_TYPE: "reserved"}, "reserved", 96_000),
+        ({}, "on-demand", 96_000),
+        ({keys.INSTANCE_TYPE: ""}, "", None),
+    ],
+)
+def test_a_node_shows_how_it_was_bought_whoever_labelled_it_and_has_that_price(
+    labels: dict[str, str], bought: str, price: int | None
+) -> None:
+    others = {k: v for k, v in node().labels.items() if k != keys.CAPACITY_TYPE}
+    found = node(labels={**others, **labels})
+    assert OfferingPrices.of(CATALOG).of_node(found) == price
+    assert view_node(found, [], None, [], price).capacity_type == bought
 
 
 def test_waiting_pods_are_grouped_by_what_they_wait_for() -> None:

@@ -60,7 +60,7 @@ def test_cheaper_node_is_launched_before_the_expensive_one_is_removed() -> None:
     report = world.provision(look=True)
     assert (report.nodes_disrupted, len(world.alive)) == (1, 1)
     assert world.messages("Disrupted") == [
-        "consolidation: saves $0.2880/h; 1 node removed, 1 new node first"
+        "consolidation: saves at least $0.2880/h; 1 node removed, 1 new node first"
     ]
     state = state_of(world)
     assert (state["remove"], state["new_nodes"]) == ((("big", "uid-big"),), 1)

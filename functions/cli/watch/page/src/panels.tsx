@@ -15,7 +15,7 @@ export function Figures({ store }: { store: Store }) {
       <Figure
         name="lower bound"
         value={least ? bigDollars(least.bound) : "–"}
-        note={over === null || !totals.owned ? (least ? `${counted(least.pods, "pod")}` : "not proved yet") : `${over >= 0 ? "+" : "−"}${Math.abs(over).toFixed(1)} % above it`}
+        note={over === null || !totals.owned ? (least ? `${counted(least.pods, "pod")}` : totals.owned || totals.coming ? "not proved yet" : "no node of Dovetail") : `${over >= 0 ? "+" : "−"}${Math.abs(over).toFixed(1)} % above it`}
         kind="bound"
         title="What the same pods cost at least with these Provisioners and prices: proved, not estimated"
       />
