@@ -38,12 +38,12 @@ _FEWEST_TRIES: Final = 6
 
 
 class Alternative(StrEnum):
-    """What an alternative changes in a cluster."""
+    """What an alternative changes in a cluster, as every format of the report names it."""
 
     CONSOLIDATED = "consolidated"
     REPACKED = "repacked"
-    OTHER_TYPES = "other types"
-    SPOT = "spot"
+    OTHER_TYPES = "repacked, all c, m and r types"
+    SPOT = "repacked, spot allowed"
 
 
 class CostReport(Struct, frozen=True, kw_only=True):

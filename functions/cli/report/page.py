@@ -111,7 +111,7 @@ def _verdict(report: CostReport) -> str:
         outcome = report.alternatives[best]
         saved = now - outcome.cost_micros_per_hour
         on_spot = on_spot_prices(report.running, outcome)
-        how = price_text.TITLES[best].lower()
+        how = best.value
         facts.append(
             fact(
                 f"{hourly_price_text(outcome.cost_micros_per_hour)}/h",
@@ -134,7 +134,7 @@ def _verdict(report: CostReport) -> str:
 def _alternatives(report: CostReport) -> str:
     now = report.running
     ways = [("As it runs", "", now)] + [
-        (price_text.TITLES[alternative], price_text.DESCRIPTIONS[alternative], outcome)
+        (alternative.capitalize(), price_text.DESCRIPTIONS[alternative], outcome)
         for alternative, outcome in report.alternatives.items()
     ]
     variants = [(name, "", outcome) for name, outcome in report.variants]
@@ -285,7 +285,7 @@ def _fleets(report: CostReport) -> str:
     best = report.cheapest
     if best is not None:
         outcome = report.alternatives[best]
-        drawn += node_tiles(f"{price_text.TITLES[best]}: {_in_short(outcome)}.", outcome.nodes)
+        drawn += node_tiles(f"{best.capitalize()}: {_in_short(outcome)}.", outcome.nodes)
     return f"<h2>The nodes</h2>{key}{drawn}"
 
 

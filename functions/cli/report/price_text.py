@@ -11,12 +11,6 @@ from shared.model.resources import Resources
 from shared.provisioning.savings.inventory import FilledNode
 
 _TYPES_SHOWN: Final = 3
-TITLES: Final = {
-    Alternative.CONSOLIDATED: "Consolidated",
-    Alternative.REPACKED: "Repacked",
-    Alternative.OTHER_TYPES: "Repacked, all c, m and r types",
-    Alternative.SPOT: "Repacked, spot allowed",
-}
 NO_PRICE: Final = (
     "no node has a known price: --live-prices asks AWS, --catalog FILE reads a catalogue"
 )

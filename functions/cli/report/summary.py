@@ -5,7 +5,6 @@ from typing import Final
 from functions.cli.report.cost_report import CostReport
 from functions.cli.report.price_text import (
     NO_PRICE,
-    TITLES,
     hourly_price_text,
     monthly_price_text,
     saved_text,
@@ -27,7 +26,7 @@ def summary_lines(report: CostReport) -> tuple[str, ...]:
         price, bound = outcome.cost_micros_per_hour, outcome.lower_bound_micros_per_hour
         proved = "" if bound is None else f", lower bound {hourly_price_text(bound)}/h"
         lines.append(
-            f"{TITLES[alternative].lower()}: {hourly_price_text(price)}/h, "
+            f"{alternative.value}: {hourly_price_text(price)}/h, "
             f"{counted(len(outcome.nodes), 'node')}, "
             f"saves {saved_text(report, outcome)}{proved}"
         )

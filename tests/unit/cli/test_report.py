@@ -18,6 +18,7 @@ from functions.cli.catalog_runtime import MadeCatalog
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.running_cluster import read_running_cluster
 from functions.cli.report import report_command
+from functions.cli.report.cost_report import Alternative
 from shared.instance_types.catalog import embedded_catalog, embedded_text
 from tests.unit.cli.dumps import (
     DUMPS,
@@ -468,25 +469,34 @@ def test_the_report_is_written_for_programs_by_the_name_of_its_file(tmp_path: Pa
     for name in ("a.json", "a.csv"):
         assert run("-f", str(dump), "--output", str(tmp_path / name)) == 0
     found = json.loads((tmp_path / "a.json").read_text())
+    running = found["plans"]["as it runs"]
     head, *lines = (tmp_path / "a.csv").read_text().splitlines()
-    assert head == "plan,pool_kind,pool,nodes,dollars_per_hour,saved_dollars_per_hour"
+    assert head == (
+        "plan,pool_kind,pool,nodes,dollars_per_hour,saved_dollars_per_hour,"
+        "saving_rests_on_made_up_spot_prices"
+    )
     plans = [row for row in csv.reader(lines) if not row[0].startswith("action: ")]
     assert {row[0] for row in plans} == set(found["plans"])
-    running = found["plans"]["as it runs"]
+    for name, one in found["plans"].items():
+        of_plan = [row for row in plans if row[0] == name]
+        saved = running["cost_micros_per_hour"] - one["cost_micros_per_hour"]
+        assert round(sum(float(row[5]) for row in of_plan) * 1_000_000) == saved
+        assert ("yes" in {row[6] for row in of_plan}) == one["saving_rests_on_spot_prices"]
     assert sum(found["namespaces"].values()) == running["cost_micros_per_hour"]
     now = [line.split(",") for line in lines if line.startswith("as it runs,")]
     assert sum(int(row[3]) for row in now) == running["nodes"]
     dollars = sum(float(row[4]) for row in now)
     assert round(dollars * 1_000_000) == running["cost_micros_per_hour"]
-    saved = [float(row[-1]) for row in csv.reader(lines) if row[0].startswith("action: ")]
-    assert [round(one * 1_000_000) for one in saved] == [
-        one["saving_micros_per_hour"] for one in found["actions"]
+    listed = [row for row in csv.reader(lines) if row[0].startswith("action: ")]
+    assert [(round(float(row[5]) * 1_000_000), row[6] == "yes") for row in listed] == [
+        (one["saving_micros_per_hour"], one["saving_rests_on_spot_prices"])
+        for one in found["actions"]
     ]
     assert found["rules"][0]["workload"] == "reports/crunch"
     assert found["rules_not_tried"] == []
     assert found["spot_prices_are_made_up"]
     resting = {name for name, one in found["plans"].items() if one["saving_rests_on_spot_prices"]}
-    assert resting == {"consolidated", "repacked", "other types", "spot"}
+    assert resting == {name.value for name in Alternative}
     resting = {one["title"] for one in found["actions"] if one["saving_rests_on_spot_prices"]}
     assert "managed node group general: allow spot instances beside on-demand ones" in resting
     assert "managed node group general: remove 9 of 15 nodes" not in resting
