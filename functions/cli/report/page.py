@@ -1,7 +1,7 @@
 """The page of the report as a whole."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Final
 
@@ -31,7 +31,7 @@ from functions.cli.report.tables_and_bars import (
 from shared.instance_types.summary import CatalogSummary
 from shared.model.dollars_and_counts import counted
 from shared.model.resources import CPU, MEMORY
-from shared.provisioning.savings.inventory import LINUX, FilledNode, by_pool, cost
+from shared.provisioning.savings.inventory import FilledNode, by_pool, cost
 from shared.provisioning.savings.pools import Pool, PoolKind
 
 _HELD_SHOWN: Final = 20
@@ -134,7 +134,7 @@ def _verdict(report: CostReport) -> str:
 def _alternatives(report: CostReport) -> str:
     now = report.running
     ways = [("As it runs", "", now)] + [
-        (alternative.capitalize(), price_text.DESCRIPTIONS[alternative], outcome)
+        (alternative.capitalize(), price_text.description_text(alternative, report), outcome)
         for alternative, outcome in report.alternatives.items()
     ]
     variants = [(name, "", outcome) for name, outcome in report.variants]
@@ -202,13 +202,12 @@ def _pool_cells(
     pool: Pool, nodes: Sequence[FilledNode], report: CostReport
 ) -> tuple[TableCell, TableCell]:
     """Return the cells that name a pool and its nodes."""
-    shown = pool.kind in (PoolKind.NODE_POOL, PoolKind.PROVISIONER) and pool not in report.declared
+    declares = pool.kind in (PoolKind.NODE_POOL, PoolKind.PROVISIONER)
+    told = "; keeps a fixed number of nodes" if pool in report.fixed else ""
+    if declares and not told and pool not in report.declared:
+        told = "; what it may launch is taken from its nodes"
     return (
-        TableCell(
-            text=pool.name or str(pool),
-            below=(str(pool.kind) if pool.name else "")
-            + ("; what it may launch is taken from its nodes" if shown else ""),
-        ),
+        TableCell(text=pool.name or str(pool), below=(str(pool.kind) if pool.name else "") + told),
         TableCell(text=price_text.types_of(nodes), below=price_text.capacity_of(nodes)),
     )
 
@@ -295,34 +294,7 @@ def _in_short(outcome: Outcome) -> str:
 
 
 def _left_out(report: CostReport, notes: Sequence[str]) -> str:
-    lines = []
-    fargate = [node for node in report.excluded if node.pool.kind == PoolKind.FARGATE]
-    others = [node for node in report.excluded if node.pool.kind != PoolKind.FARGATE]
-    foreign = [node for node in others if node.os != LINUX]
-    others = [node for node in others if node.os == LINUX]
-    if fargate:
-        lines.append(
-            f"Fargate runs {_pods_of(fargate)}, each on a node of its own. It is paid by pod, "
-            "and is in none of the figures."
-        )
-    if foreign:
-        systems = ", ".join(sorted({node.os for node in foreign}))
-        lines.append(
-            f"Prices are known of Linux alone: {counted(len(foreign), 'node')} of {systems} and "
-            f"{_pods_of(foreign)} are in none of the figures."
-        )
-    if others:
-        types = price_text.types_of(others)
-        lines.append(
-            f"The catalogue has no price for {types}: {counted(len(others), 'node')} and "
-            f"{_pods_of(others)} are in none of the figures."
-        )
-    if report.waiting:
-        lines.append(
-            f"{counted(report.waiting, 'pod')} without a node are in none of the figures."
-            if report.waiting > 1
-            else "1 pod without a node is in none of the figures."
-        )
+    lines = list(price_text.left_out_lines(report))
     held = report.alternatives[Alternative.REPACKED].held if report.alternatives else ()
     lines += [
         f"{name} keeps its node in every repacking: {why}." for name, why in held[:_HELD_SHOWN]
@@ -331,7 +303,3 @@ def _left_out(report: CostReport, notes: Sequence[str]) -> str:
         lines.append(f"So do {len(held) - _HELD_SHOWN:,} more pods.")
     lines += notes
     return f"<h2>What the figures leave out</h2>{bullet_list(lines)}" if lines else ""
-
-
-def _pods_of(nodes: Iterable[FilledNode]) -> str:
-    return counted(sum(len(node.pods) for node in nodes), "pod")

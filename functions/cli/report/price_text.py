@@ -1,23 +1,25 @@
 """Amounts and names as the page writes them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from functions.cli.report.cost_report import Alternative, CostReport
 from functions.cli.report.repacking import Outcome, on_spot_prices
 from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, counted
 from shared.model.resources import Resources
-from shared.provisioning.savings.inventory import FilledNode
+from shared.provisioning.savings.inventory import LINUX, FilledNode
+from shared.provisioning.savings.pools import PoolKind
 
 _TYPES_SHOWN: Final = 3
 NO_PRICE: Final = (
     "no node has a known price: --live-prices asks AWS, --catalog FILE reads a catalogue"
 )
-DESCRIPTIONS: Final = {
+_DESCRIPTIONS: Final = {
     Alternative.CONSOLIDATED: (
         "Nodes removed or replaced until nothing saves 5 % and $0.01/h, only by moves that "
-        "PodDisruptionBudgets and annotations allow now. Pods stay in their pools."
+        "{limits} allow now. Pods stay in their pools. Karpenter replaces spot nodes by spot nodes "
+        "only with its feature gate SpotToSpotConsolidation."
     ),
     Alternative.REPACKED: (
         "Each pool launched anew for the pods that run on it, of whatever it may launch; on the "
@@ -32,6 +34,56 @@ DESCRIPTIONS: Final = {
         "minutes' notice, and their prices change."
     ),
 }
+
+
+def description_text(alternative: Alternative, report: CostReport) -> str:
+    """Return what an alternative changes, in sentences."""
+    limits = "PodDisruptionBudgets and annotations" if report.budgets_known else "annotations"
+    return _DESCRIPTIONS[alternative].format(limits=limits)
+
+
+def left_out_lines(report: CostReport) -> Iterator[str]:
+    """Yield what is in none of the figures, and what they rest on that could not be read."""
+    fargate = [node for node in report.excluded if node.pool.kind == PoolKind.FARGATE]
+    others = [node for node in report.excluded if node.pool.kind != PoolKind.FARGATE]
+    foreign = [node for node in others if node.os != LINUX]
+    others = [node for node in others if node.os == LINUX]
+    if fargate:
+        yield (
+            f"Fargate runs {_pods_of(fargate)}, each on a node of its own. It is paid by pod, "
+            "and is in none of the figures."
+        )
+    if foreign:
+        systems = ", ".join(sorted({node.os for node in foreign}))
+        yield (
+            f"Prices are known of Linux alone: {counted(len(foreign), 'node')} of {systems} and "
+            f"{_pods_of(foreign)} are in none of the figures."
+        )
+    if others:
+        yield (
+            f"The catalogue has no price for {types_of(others)}: {counted(len(others), 'node')} "
+            f"and {_pods_of(others)} are in none of the figures."
+        )
+    if report.waiting:
+        yield (
+            f"{counted(report.waiting, 'pod')} without a node are in none of the figures."
+            if report.waiting > 1
+            else "1 pod without a node is in none of the figures."
+        )
+    if not report.budgets_known:
+        yield (
+            "No PodDisruptionBudget was read: those of the cluster may forbid some of what "
+            "consolidation saves here."
+        )
+    for pool in report.unread:
+        yield (
+            f"{pool} was not read: what it may launch is taken from its nodes, and whether its "
+            "autoscaler consolidates them already is not known."
+        )
+
+
+def _pods_of(nodes: Iterable[FilledNode]) -> str:
+    return counted(sum(len(node.pods) for node in nodes), "pod")
 
 
 def hourly_price_text(micros: int) -> str:

@@ -1,11 +1,13 @@
 """The report in a few lines, for a terminal."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from functions.cli.report.cost_report import CostReport
 from functions.cli.report.price_text import (
     NO_PRICE,
     hourly_price_text,
+    left_out_lines,
     monthly_price_text,
     saved_text,
     spot_text,
@@ -15,10 +17,15 @@ from shared.model.dollars_and_counts import counted
 _ACTIONS_SHOWN: Final = 3
 
 
-def summary_lines(report: CostReport) -> tuple[str, ...]:
-    """Return what the cluster costs, and what each alternative would cost, and three actions."""
+def summary_lines(report: CostReport, notes: Sequence[str]) -> tuple[str, ...]:
+    """Return what the cluster costs and would cost, three actions, and what is left out.
+
+    Args:
+        notes: What was left out or assumed when the cluster was read, one line each.
+    """
+    left_out = tuple(f"note: {line}" for line in (*left_out_lines(report), *notes))
     if not report.running.nodes:
-        return (NO_PRICE,)
+        return (NO_PRICE, *left_out)
     now = report.running.cost_micros_per_hour
     nodes = counted(len(report.running.nodes), "node")
     lines = [f"as it runs: {hourly_price_text(now)}/h, {monthly_price_text(now)} a month, {nodes}"]
@@ -36,4 +43,4 @@ def summary_lines(report: CostReport) -> tuple[str, ...]:
             f"action {place}: {action.title}: saves {hourly_price_text(saved)}/h, "
             f"{monthly_price_text(saved)} a month{spot_text(report, on_spot=action.on_spot_prices)}"
         )
-    return tuple(lines)
+    return (*lines, *left_out)

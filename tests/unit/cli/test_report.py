@@ -40,7 +40,7 @@ CATALOG = embedded_catalog()
 
 def run(
     *words: str,
-    read: Callable[[str | None, list[str]], Iterable[Any]] | None = None,
+    read: Callable[[str | None, dict[str, str]], Iterable[Any]] | None = None,
     make: Callable[[str], MadeCatalog] | None = None,
 ) -> int:
     return run_mounted(
@@ -206,7 +206,7 @@ def test_a_report_ends_with_what_to_do(report_of: Callable[[str], Report]) -> No
         listed[0],
     )
     text = " ".join(Text(found.page).words)
-    assert "what consolidation saves in NodePool batch, NodePool general, $2.8978/h" in text
+    assert "what consolidation saves in NodePool batch, NodePool general, $2.6720/h" in text
     assert "kind: NodePool" in found.page
     assert "Savings overlap: do not add them." in found.page
     together = " ".join(Text(report_of("node-groups").page).words)
@@ -269,6 +269,26 @@ def test_nodes_of_windows_are_left_out_as_prices_are_those_of_linux(tmp_path: Pa
     text = " ".join(Text(page).words)
     assert "is what 1 node cost" in text
     assert "Prices are known of Linux alone: 1 node of windows and 1 pod are in none" in text
+
+
+def test_what_a_dump_lacks_is_said_on_the_terminal_and_rests_on_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [
+        node(f"n{n}", of_type, "a", {"karpenter.sh/nodepool": "web"})
+        for n, of_type in enumerate(("m5.large", "m5.large", "m0.large"))
+    ]
+    page = written(tmp_path, [*nodes, *workload("shop", "web", 3, nodes, "100m", "1Gi")])
+    lines = capsys.readouterr().out.splitlines()
+    for beginning in (
+        "note: The catalogue has no price for 1 × m0.large: 1 node and 1 pod are in none",
+        "note: No PodDisruptionBudget was read: those of the cluster may forbid some of what",
+        "note: NodePool web was not read: what it may launch is taken from its nodes, and whether",
+    ):
+        assert any(line.startswith(beginning) for line in lines)
+    text = " ".join(Text(page).words)
+    assert "only by moves that annotations allow now." in text
+    assert "Nobody has to do anything" not in text
 
 
 def test_a_well_packed_cluster_is_told_so(tmp_path: Path) -> None:
@@ -350,9 +370,9 @@ def test_a_running_cluster_is_read_with_live_prices(
         asked.append(region)
         return MadeCatalog(text=embedded_text(), region=region, deployed=False)
 
-    def read(kubeconfig: str | None, notes: list[str]) -> Iterable[Object]:
+    def read(kubeconfig: str | None, unread: dict[str, str]) -> Iterable[Object]:
         asked.append(kubeconfig)
-        notes.append("PodDisruptionBudget: may not be read")
+        unread["PodDisruptionBudget"] = "is forbidden"
         return [node("a", "m5.large", "a", {})]
 
     target = tmp_path / "r.html"
@@ -364,7 +384,8 @@ def test_a_running_cluster_is_read_with_live_prices(
     assert re.search(r"Read at \d{4}-\d\d-\d\d \d\d:\d\d UTC\.", page)
     assert "those that ship with Dovetail" not in page
     assert "made-up" not in page
-    assert "<li>PodDisruptionBudget: may not be read</li>" in page
+    denied = "PodDisruptionBudget: may not be read, so none is known: is forbidden"
+    assert f"<li>{denied}</li>" in page
     assert capsys.readouterr().out.endswith(f"written to {target}\n")
 
 
