@@ -18,6 +18,21 @@ def add_kubeconfig(parser: argparse.ArgumentParser, reads: str = "") -> None:
     parser.add_argument("--context", metavar="NAME", help=reads or of_file)
 
 
+def context_name(kubeconfig: str | None, context: str | None) -> str:
+    """Return the name of the context that a command reads; empty where no file can be read."""
+    from kubernetes.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415
+
+    if context:
+        return context
+    try:
+        _, active = list_kube_config_contexts(  # type: ignore[no-untyped-call]
+            kubeconfig_of(kubeconfig)
+        )
+    except ConfigException:
+        return ""
+    return str(active["name"])
+
+
 def kubeconfig_of(named: str | None) -> str:
     """Return the path of the kubeconfig file that is named, or that kubectl would read.
 

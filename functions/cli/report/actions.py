@@ -16,7 +16,7 @@ from functions.cli.report.edited_manifests import (
     patch_without,
     with_requirements,
 )
-from functions.cli.report.edits import PoolEdit, edits_of, with_edits
+from functions.cli.report.edits import PoolEdit, dropped_text, edits_of, with_edits
 from functions.cli.report.repacking import Outcome, Repacking, cheaper_of, on_spot_prices
 from functions.cli.report.rules import RuleInPool, RulesCost
 from shared.manifests.raw_json import Raw
@@ -236,16 +236,18 @@ def _edit_action(
     manifests: Manifests,
 ) -> CostAction:
     raw = manifests.declared.get(pool)
-    manifest = ""
+    manifest, risk = "", edit.risk
     if raw is not None:
         required = edit.edited(owner).requirements
+        if dropped := dropped_text(owner.requirements, required):
+            risk += f" It changes what {pool} requires: {dropped}."
         manifest = manifest_yaml(with_requirements(raw, owner.requirements, required))
     return CostAction(
         pool=pool,
         title=f"{pool}: {edit.title}",
         saving_micros_per_hour=now.cost_micros_per_hour - after.cost_micros_per_hour,
         on_spot_prices=on_spot_prices(now, after),
-        risk=edit.risk,
+        risk=risk,
         how=_ELSEWHERE.get(pool.kind, _NOT_READ).format(pool=pool) if raw is None else _APPLY,
         manifest=manifest,
     )

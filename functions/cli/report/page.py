@@ -116,7 +116,7 @@ def _verdict(report: CostReport) -> str:
             fact(
                 f"{hourly_price_text(outcome.cost_micros_per_hour)}/h",
                 f"would be enough: {how}, {percent_text(saved, now)} less, "
-                f"{monthly_price_text(saved)} a month"
+                f"saves {monthly_price_text(saved)} a month"
                 f"{price_text.spot_text(report, on_spot=on_spot)}",
                 good=True,
             )
@@ -161,16 +161,29 @@ def _alternative_row(
     price, bound = outcome.cost_micros_per_hour, outcome.lower_bound_micros_per_hour
     saved = now.cost_micros_per_hour - price
     return (
-        TableCell(text=title, below=f"{description}{_prices_text(report, outcome)}"),
+        TableCell(
+            text=title,
+            below=f"{description}{_crowded_text(report, outcome)}{_prices_text(report, outcome)}",
+        ),
         price_bar(price, longest, bound, now=outcome is now),
         number(hourly_price_text(price)),
-        number("–" if bound is None else hourly_price_text(bound)),
+        TableCell(
+            text="–" if bound is None else hourly_price_text(bound),
+            below="" if bound is None else price_text.above_bound_text(price, bound),
+            kind="n",
+        ),
         number(f"{len(outcome.nodes):,}"),
         number(
             "" if outcome is now else percent_text(saved, now.cost_micros_per_hour), saves=saved
         ),
         number("" if outcome is now else monthly_price_text(saved), saves=saved),
     )
+
+
+def _crowded_text(report: CostReport, outcome: Outcome) -> str:
+    """Return the risk of more pods on a node than there are now; empty where there are none."""
+    now, then = report.running.most_pods, outcome.most_pods
+    return f" Up to {counted(then, 'pod')} would end with one node, now {now}." * (then > now)
 
 
 def _prices_text(report: CostReport, outcome: Outcome) -> str:

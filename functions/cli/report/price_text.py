@@ -27,7 +27,7 @@ _DESCRIPTIONS: Final = {
     ),
     Alternative.OTHER_TYPES: (
         "The same, where general pools may launch any c, m and r type since the third generation, "
-        "of the same architecture and capacity types."
+        "of any size, of the same architecture and capacity types."
     ),
     Alternative.SPOT: (
         "The same, with spot instances beside on-demand ones. EC2 interrupts them with two "
@@ -101,6 +101,11 @@ def monthly_price_text(micros: int) -> str:
 def percent_text(part: int, whole: int) -> str:
     """Return a share, such as 12 %; a dash where there is no whole."""
     return f"{100 * part / whole:.0f} %".replace("-", "−") if whole else "–"
+
+
+def above_bound_text(micros: int, bound: int) -> str:
+    """Return how much more than its lower bound a plan costs, such as costs 7.8 % more."""
+    return f"costs {100 * (micros - bound) / bound:.1f} % more" if bound else ""
 
 
 def saved_text(report: CostReport, outcome: Outcome) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 WRITTEN: Final = 0
 _BUDGET: Final = "PodDisruptionBudget"
+_FORMATS: Final = (".html", ".json", ".csv")
 _WRITE_TO: Final = "dovetail-report.html"
 _TEXT: Final = """\
 Reads a running cluster, or a dump of it, and writes what it costs and what the same pods could cost
@@ -96,6 +97,11 @@ def _write(
 
     if why := unwritable("--output", arguments.output):
         raise InputError(why)
+    if (suffix := Path(arguments.output).suffix) not in ("", *_FORMATS):
+        known = ", ".join(_FORMATS)
+        raise InputError(
+            f"--output {arguments.output}: {suffix} is not written: name one of {known}"
+        )
     notes = price_notes(arguments)
     unread: dict[str, str] = {}
     documents, read_at = _documents(arguments, read, notes, unread)
@@ -113,7 +119,7 @@ def _write(
         made_up_spot=are_embedded(arguments),
     )
     subject = Subject(
-        cluster=arguments.name or running.name,
+        cluster=arguments.name or running.name or _context(arguments),
         read_at=read_at,
         prices=summarize(catalog),
         notes=(*notes, *running.notes),
@@ -123,6 +129,15 @@ def _write(
     write_bytes(arguments.output, _text_of(arguments.output, report, subject).encode())
     sys.stdout.write(f"written to {arguments.output}\n")
     return WRITTEN
+
+
+def _context(arguments: argparse.Namespace) -> str:
+    """Return the name of the context that was read, empty for a dump."""
+    if arguments.filename:
+        return ""
+    from functions.cli.kubeconfig import context_name  # noqa: PLC0415
+
+    return context_name(arguments.kubeconfig, arguments.context)
 
 
 def _text_of(output: str, report: "CostReport", subject: "Subject") -> str:

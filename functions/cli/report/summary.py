@@ -6,6 +6,7 @@ from typing import Final
 from functions.cli.report.cost_report import CostReport
 from functions.cli.report.price_text import (
     NO_PRICE,
+    above_bound_text,
     hourly_price_text,
     left_out_lines,
     monthly_price_text,
@@ -31,7 +32,11 @@ def summary_lines(report: CostReport, notes: Sequence[str]) -> tuple[str, ...]:
     lines = [f"as it runs: {hourly_price_text(now)}/h, {monthly_price_text(now)} a month, {nodes}"]
     for alternative, outcome in report.alternatives.items():
         price, bound = outcome.cost_micros_per_hour, outcome.lower_bound_micros_per_hour
-        proved = "" if bound is None else f", lower bound {hourly_price_text(bound)}/h"
+        proved = ""
+        if bound is not None:
+            proved = f", lower bound {hourly_price_text(bound)}/h, {above_bound_text(price, bound)}"
+        if (most := outcome.most_pods) > report.running.most_pods:
+            proved += f", up to {counted(most, 'pod')} on a node"
         lines.append(
             f"{alternative.value}: {hourly_price_text(price)}/h, "
             f"{counted(len(outcome.nodes), 'node')}, "

@@ -186,9 +186,12 @@ def test_a_cluster_of_karpenter(report_of: Callable[[str], Report]) -> None:
     assert list(pools) == ["general NodePool", "batch NodePool", "All pools"]
     assert pools["batch NodePool"][0] == "4 × c5.2xlarge spot"
     assert "What prod costs, and what it could cost" in page
+    assert re.search(r"would be enough: .* less, saves \$[\d,]+ a month", page)
+    assert re.search(r"Up to \d+ pods would end with one node, now \d+\.", page)
     assert said[0] == "as it runs: $4.8074/h, $3,509 a month, 16 nodes"
     assert said[2].startswith(
-        "repacked: $1.6216/h, 8 nodes, saves 66 % on made-up spot prices, lower bound $1.5040/h"
+        "repacked: $1.6216/h, 8 nodes, saves 66 % on made-up spot prices, lower bound $1.5040/h, "
+        "costs 7.8 % more"
     )
     # A PodDisruptionBudget that allows nothing holds the three nodes of payments.
     assert said[1].startswith("consolidated: $1.9096/h, 10 nodes")
@@ -375,18 +378,32 @@ def test_a_running_cluster_is_read_with_live_prices(
         unread["PodDisruptionBudget"] = "is forbidden"
         return [node("a", "m5.large", "a", {})]
 
-    target = tmp_path / "r.html"
+    target, config = tmp_path / "r.html", tmp_path / "k.yaml"
+    of_context = {"cluster": "c", "user": "u"}
+    config.write_text(json.dumps({
+        "current-context": "stage",
+        "contexts": [{"name": name, "context": of_context} for name in ("prod", "stage")],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1"}}],
+        "users": [{"name": "u", "user": {}}],
+    }))  # fmt: skip
     assert run(
-        "--kubeconfig", "k.yaml", "--live-prices", "--output", str(target), read=read, make=make
+        "--kubeconfig", str(config), "--live-prices", "--output", str(target), read=read, make=make
     ) == 0  # fmt: skip
-    assert asked == ["k.yaml", "us-east-1"]
+    assert asked == [str(config), "us-east-1"]
     page = target.read_text(encoding="utf-8")
+    assert "What stage costs" in page
     assert re.search(r"Read at \d{4}-\d\d-\d\d \d\d:\d\d UTC\.", page)
     assert "those that ship with Dovetail" not in page
     assert "made-up" not in page
     denied = "PodDisruptionBudget: may not be read, so none is known: is forbidden"
     assert f"<li>{denied}</li>" in page
     assert capsys.readouterr().out.endswith(f"written to {target}\n")
+    target.unlink()
+    named = ("--kubeconfig", str(config), "--context", "prod", "--output", str(target))
+    assert run(*named, read=read) == 0
+    assert "What prod costs" in target.read_text(encoding="utf-8")
+    assert run("--kubeconfig", "none", "--output", str(target), read=read) == 0
+    assert "What this cluster costs" in target.read_text(encoding="utf-8")
 
 
 def refused(tmp_path: Path, objects: list[Object], *words: str, **fakes: Any) -> int:
@@ -407,6 +424,8 @@ def test_what_cannot_be_read_is_one_line(
     assert not (tmp_path / "r.html").exists()
     assert run("-f", "dump.json", "--output", str(tmp_path / "missing" / "r.html")) == 2
     assert "--output" in capsys.readouterr().err
+    assert run("-f", "dump.json", "--output", str(tmp_path / "r.xlsx")) == 2
+    assert ".xlsx is not written: name one of .html, .json, .csv" in capsys.readouterr().err
 
 
 def test_prices_of_another_region_are_refused_with_what_to_run(

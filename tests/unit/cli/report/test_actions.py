@@ -24,7 +24,7 @@ from functions.cli.report.edited_manifests import (
     patch_without,
     with_requirements,
 )
-from functions.cli.report.edits import edits_of, with_edits
+from functions.cli.report.edits import dropped_text, edits_of, with_edits
 from functions.cli.report.owners import owners_of, pools_of, within_architectures
 from functions.cli.report.repacking import Outcome, Repacking, cheaper_of, joined
 from functions.cli.report.rules import rules_cost
@@ -239,6 +239,30 @@ def test_each_edit_gives_yaml_that_reads_as_what_was_planned() -> None:
         again = decode_node_pool(with_requirements(raw, owner.requirements, planned), classes)
         assert again.requirements == planned
     assert not list(edits_of(with_edits(owner, edits), snapshot))
+
+
+def test_the_risk_of_an_edit_names_what_it_drops() -> None:
+    generation, category = (
+        f"karpenter.k8s.aws/instance-{key}" for key in ("generation", "category")
+    )
+    sizes = {"key": SIZE, "operator": "NotIn", "values": ["24xlarge"]}
+    newer = {"key": generation, "operator": "Gt", "values": ["4"]}
+    cpus = {"key": "karpenter.k8s.aws/instance-cpu", "operator": "Lt", "values": ["17"]}
+    exists = {"key": FAMILY, "operator": "Exists"}
+    before = decode_node_pool(
+        node_pool("web", needs(category, "m"), sizes, newer, cpus, exists), {"default": NODE_CLASS}
+    ).requirements
+    kept = [item for item in before if item.key.endswith("tenancy")]
+    wider = Requirement.of(category, "c", "m", "r"), Requirement.parse(generation, "Gt", ["2"])
+    after = Requirements.of((*kept, *wider))
+    dropped = dropped_text(before, after)
+    assert sorted(dropped.split("; ")) == [
+        "instance-category in m (then in c, m, r)",
+        "instance-cpu < 17",
+        "instance-family exists",
+        "instance-generation > 4 (then > 2)",
+        "instance-size not in 24xlarge",
+    ]
 
 
 def test_what_the_api_server_wrote_is_left_out_of_yaml() -> None:
