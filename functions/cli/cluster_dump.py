@@ -1,6 +1,6 @@
 """Reads a whole cluster with its user's kubeconfig; nothing is written in it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from functions.cli.kubeconfig import kubeconfig_of
@@ -44,7 +44,7 @@ _KINDS: Final = {
 _REQUIRED: Final = frozenset({NODES_PATH, PODS_PATH})
 
 
-def _objects(api: KubeApi, notes: list[str]) -> Iterator[Raw]:
+def _objects(api: KubeApi, unread: dict[str, str]) -> Iterator[Raw]:
     for path, kind in _KINDS.items():
         version = path.removeprefix("/apis/").removeprefix("/api/").rpartition("/")[0]
         try:
@@ -55,14 +55,14 @@ def _objects(api: KubeApi, notes: list[str]) -> Iterator[Raw]:
             # The API server may also respond so for a kind that it does not define.
             if path in _REQUIRED:
                 raise
-            notes.append(f"{kind}: may not be read, so none is known: {error}")
+            unread[kind] = str(error)
             continue
         for raw in listed:
             yield {"apiVersion": version, "kind": kind, **raw}
 
 
 def dump_cluster(
-    kubeconfig: str | None, notes: list[str], context: str | None = None
+    kubeconfig: str | None, unread: dict[str, str], context: str | None = None
 ) -> Iterator[Raw]:
     """Yield the objects that show what runs and what may be launched; nothing is written.
 
@@ -71,12 +71,17 @@ def dump_cluster(
     Args:
         kubeconfig: File name; None for what KUBECONFIG names, or kubectl's default.
         context: Of the file, None for its current one.
-        notes: Gets a line for each kind, other than nodes and pods, that may not be read.
+        unread: Gets each kind, other than nodes and pods, that may not be read, with why.
 
     Raises:
         AutoscalerError: If the file or the cluster cannot be read.
     """
-    return _objects(connect_kubeconfig(kubeconfig_of(kubeconfig), context=context), notes)
+    return _objects(connect_kubeconfig(kubeconfig_of(kubeconfig), context=context), unread)
+
+
+def unread_notes(unread: Mapping[str, str]) -> list[str]:
+    """Return a line for each kind that may not be read."""
+    return [f"{kind}: may not be read, so none is known: {why}" for kind, why in unread.items()]
 
 
 def past_events(

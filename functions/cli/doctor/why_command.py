@@ -113,19 +113,20 @@ def _answer(
 
 def _answer_unattached(arguments: argparse.Namespace, kind: str, name: str) -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
-    from functions.cli.cluster_dump import dump_cluster, past_events  # noqa: PLC0415
+    from functions.cli.cluster_dump import dump_cluster, past_events, unread_notes  # noqa: PLC0415
     from functions.cli.doctor.why_unattached import WhyUnattached  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
     from functions.cli.plan.reading.documents import Document  # noqa: PLC0415
     from functions.cli.plan.reading.running_cluster import read_running_cluster  # noqa: PLC0415
 
-    notes: list[str] = []
-    dump = dump_cluster(arguments.kubeconfig, notes, arguments.context)
+    unread: dict[str, str] = {}
+    dump = dump_cluster(arguments.kubeconfig, unread, arguments.context)
     documents = [Document(where="cluster", raw=raw) for raw in dump]
     running = read_running_cluster(documents, read_catalog(None))
     why = WhyUnattached(running, past_events(arguments.kubeconfig, arguments.context))
     code = _print(arguments, _answer_about(why, why, kind, name))
-    sys.stderr.write(printable_text(f"note: {note}" for note in (*notes, *running.notes)))
+    notes = (*unread_notes(unread), *running.notes)
+    sys.stderr.write(printable_text(f"note: {note}" for note in notes))
     return code
 
 

@@ -406,12 +406,14 @@ def _documents(
 
     documents = read_all([*files, *arguments.existing], notes)
     if _names_cluster(arguments):
-        from functions.cli.cluster_dump import dump_cluster  # noqa: PLC0415
+        from functions.cli.cluster_dump import dump_cluster, unread_notes  # noqa: PLC0415
         from functions.cli.plan.reading.documents import Document  # noqa: PLC0415
         from functions.cli.plan.reading.running_cluster import usable_documents  # noqa: PLC0415
 
-        dump = dump_cluster(arguments.kubeconfig, notes, arguments.context)
+        unread: dict[str, str] = {}
+        dump = dump_cluster(arguments.kubeconfig, unread, arguments.context)
         found = [Document(where="cluster", raw=raw) for raw in dump]
+        notes += unread_notes(unread)
         documents += usable_documents(found, catalog, notes)
     return documents
 

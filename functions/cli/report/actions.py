@@ -1,7 +1,7 @@
 """What to do: the edits of pools and workloads that save most, each with its plan."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Final
 
@@ -9,13 +9,14 @@ from msgspec import Struct
 
 from functions.cli.plan.cost_of_rules import RuleKind
 from functions.cli.plan.reading.running_cluster import Manifests
+from functions.cli.report.consolidating import OF_KARPENTER
 from functions.cli.report.edited_manifests import (
     consolidating,
     manifest_yaml,
     patch_without,
     with_requirements,
 )
-from functions.cli.report.edits import PoolEdit, edits_of, with_edits
+from functions.cli.report.edits import PoolEdit, dropped_text, edits_of, with_edits
 from functions.cli.report.repacking import Outcome, Repacking, cheaper_of, on_spot_prices
 from functions.cli.report.rules import RuleInPool, RulesCost
 from shared.manifests.raw_json import Raw
@@ -26,7 +27,7 @@ from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
-from shared.provisioning.savings.inventory import FilledNode, by_pool, cost
+from shared.provisioning.savings.inventory import FilledNode, by_pool
 from shared.provisioning.savings.pools import Pool, PoolKind
 
 # More than these nobody reads in one sitting; what is left out saves less than each of them.
@@ -58,11 +59,25 @@ _ELSEWHERE: Final = {
     PoolKind.AUTO_MODE: "Auto Mode's own NodePools cannot be edited: declare another.",
 }
 _NOT_READ: Final = "The report could not read {pool}: edit it where it is declared."
+_NOT_KNOWN: Final = "The report could not read {pool}, so it does not know what it allows already."
 _DRAIN: Final = {
     PoolKind.MANAGED: "Drain them one by one; {pool} gets the size {size} where it is defined.",
     PoolKind.EKSCTL: "Drain them one by one; {pool} gets the size {size} where it is defined.",
     PoolKind.NONE: "Drain them one by one, and terminate their instances.",
 }
+# The NodePools that EKS Auto Mode brings allow consolidation, and nobody can edit them.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html (2026-11).
+_BUILT_IN: Final = frozenset(
+    Pool(PoolKind.AUTO_MODE, name) for name in ("general-purpose", "system")
+)
+_EVICTED: Final = "Pods on the nodes that are removed are evicted once and start elsewhere."
+# Source: https://karpenter.sh/docs/concepts/disruption/#spot-consolidation (2026-12).
+_SPOT_GATE: Final = (
+    "Set settings.featureGates.spotToSpotConsolidation of Karpenter's chart to true, for all "
+    "NodePools: it is taken to be false, its default, as the report does not read it. One node "
+    "alone is then replaced where 15 cheaper instance types could serve."
+)
+_SPOT_RISK: Final = "EC2 may interrupt the cheaper spot instances sooner."
 _SPREAD_RISK: Final = {
     keys.HOSTNAME: "More of its pods may share a node, and end with it.",
     keys.ZONE: "More of its pods may be in one zone, and end with it.",
@@ -132,6 +147,7 @@ def actions_of(  # noqa: PLR0913 -- six of them by keyword
     *,
     running: Outcome,
     consolidated: Mapping[Pool, Outcome],
+    by_autoscaler: Mapping[Pool, Outcome],
     repacked: Mapping[Pool, Outcome],
     unblocked: Callable[[Pool], Outcome],
     rules: RulesCost,
@@ -142,8 +158,10 @@ def actions_of(  # noqa: PLR0913 -- six of them by keyword
     now, and with this edit alone. What consolidation saves is the difference to what runs.
 
     Args:
-        owners: What each pool may launch.
-        unblocked: Returns a pool, consolidated as if nothing blocked it.
+        owners: What each pool may launch; a pool without one stays as it is.
+        consolidated: Each pool after all changes of nodes that save.
+        by_autoscaler: The same, after the changes alone that its autoscaler makes by default.
+        unblocked: Returns a pool after these changes as if nothing blocked them.
     """
     base = sum(found.cost_micros_per_hour for found in repacked.values())
     # A saving of less than 1 % is within what two plans for the same pods may differ by.
@@ -163,21 +181,25 @@ def actions_of(  # noqa: PLR0913 -- six of them by keyword
                 action = _edit_action(pool, owners[pool], edit, now, after, manifests)
                 one = _Edited(action=action, edit=edit, after=after)
                 edited.setdefault(pool, []).append(one)
-    own = {pool: manifests.declared.get(pool) for pool in owners}
     before = by_pool(running.nodes)
-    saved = {
-        pool: saving
-        for pool, found in consolidated.items()
-        if (saving := cost(before[pool]) - found.cost_micros_per_hour) >= least
+    pools = [
+        _ConsolidatedPool(
+            pool=pool,
+            raw=manifests.of_pool(pool),
+            before=Outcome(nodes=before[pool]),
+            by_autoscaler=by_autoscaler[pool],
+            every=consolidated[pool],
+        )
+        for pool in sorted(owners)
+    ]
+    by_themselves = {
+        one.pool: saving
+        for one in pools
+        if one.allows and (saving := one.saving_of(one.by_autoscaler)) >= least
     }
-    by_themselves = tuple(pool for pool in sorted(saved) if _consolidates(pool, own[pool]))
     found = [
-        *(
-            _consolidation(pool, before[pool], consolidated[pool], own[pool])
-            for pool in saved
-            if pool not in by_themselves
-        ),
-        *_unblocked_actions(consolidated, unblocked, least),
+        *(action for one in pools for action in _consolidations(one, least)),
+        *_unblocked_actions(pools, unblocked, least),
         *(one.action for entries in edited.values() for one in entries),
         *_rule_actions(rules, owners, manifests, least),
     ]
@@ -188,7 +210,7 @@ def actions_of(  # noqa: PLR0913 -- six of them by keyword
         for pool, entries in edited.items()
         if (some := [one for one in entries if one.action in listed])
     }
-    together = 0
+    together = sum(repacked[pool].cost_micros_per_hour for pool in repacked.keys() - owners.keys())
     for pool in owners:
         some = kept.get(pool, [])
         plan = repack.of_pool(pool, with_edits(owners[pool], [one.edit for one in some]), settings)
@@ -200,8 +222,8 @@ def actions_of(  # noqa: PLR0913 -- six of them by keyword
         listed=listed,
         edited_pools=len(kept),
         together_micros_per_hour=together,
-        by_themselves=by_themselves,
-        by_themselves_micros_per_hour=sum(saved[pool] for pool in by_themselves),
+        by_themselves=tuple(by_themselves),
+        by_themselves_micros_per_hour=sum(by_themselves.values()),
     )
 
 
@@ -214,42 +236,97 @@ def _edit_action(
     manifests: Manifests,
 ) -> CostAction:
     raw = manifests.declared.get(pool)
-    manifest = ""
+    manifest, risk = "", edit.risk
     if raw is not None:
         required = edit.edited(owner).requirements
+        if dropped := dropped_text(owner.requirements, required):
+            risk += f" It changes what {pool} requires: {dropped}."
         manifest = manifest_yaml(with_requirements(raw, owner.requirements, required))
     return CostAction(
         pool=pool,
         title=f"{pool}: {edit.title}",
         saving_micros_per_hour=now.cost_micros_per_hour - after.cost_micros_per_hour,
         on_spot_prices=on_spot_prices(now, after),
-        risk=edit.risk,
+        risk=risk,
         how=_ELSEWHERE.get(pool.kind, _NOT_READ).format(pool=pool) if raw is None else _APPLY,
         manifest=manifest,
     )
 
 
-def _consolidates(pool: Pool, raw: Raw | None) -> bool:
-    """Return whether a pool's autoscaler removes and replaces nodes to save cost already."""
-    return pool.kind == PoolKind.AUTO_MODE or (raw is not None and consolidating(raw) is None)
+class _ConsolidatedPool(Struct, frozen=True, kw_only=True):
+    """A pool, and what consolidation makes of it.
+
+    Attributes:
+        raw: The object that declares it; None where none was read.
+        before: As it runs.
+        by_autoscaler: After the changes that its autoscaler makes by default.
+        every: After all changes that save.
+    """
+
+    pool: Pool
+    raw: Raw | None
+    before: Outcome
+    by_autoscaler: Outcome
+    every: Outcome
+
+    @property
+    def allows(self) -> bool | None:
+        """Whether it lets its autoscaler consolidate already; None where that is not known."""
+        if self.raw is not None:
+            return consolidating(self.raw) is None
+        if self.pool.kind in OF_KARPENTER and self.pool not in _BUILT_IN:
+            return None
+        return self.pool in _BUILT_IN
+
+    @property
+    def undone(self) -> Outcome:
+        """The pool before anything is done: what its autoscaler does by itself is done."""
+        return self.by_autoscaler if self.allows else self.before
+
+    def saving_of(self, then: Outcome) -> int:
+        """Return what an outcome saves of what runs."""
+        return self.before.cost_micros_per_hour - then.cost_micros_per_hour
+
+    def action(self, then: Outcome, also: str = "", how: str = "", risk: str = "") -> CostAction:
+        """Return what to do that consolidation comes to an outcome.
+
+        Args:
+            also: What has to be done beside, after the title.
+            how, risk: Of that.
+        """
+        now = self.undone
+        edited = None if self.raw is None else consolidating(self.raw)
+        what = changed_nodes_text(now, then)
+        if self.pool.kind in OF_KARPENTER:
+            what = f"let consolidation {what}"
+        if self.allows is None:
+            what += ", unless it does so already"
+            how = f"{_NOT_KNOWN.format(pool=self.pool)} {how}"
+        elif edited is not None:
+            how = f"{how} {_APPLY}"
+        elif not self.allows:
+            drain = _DRAIN[self.pool.kind].format(pool=self.pool, size=len(then.nodes))
+            how = f"{how} {drain}"
+        return CostAction(
+            pool=self.pool,
+            title=f"{self.pool}: {what}{also}",
+            saving_micros_per_hour=now.cost_micros_per_hour - then.cost_micros_per_hour,
+            on_spot_prices=on_spot_prices(now, then),
+            risk=f"{_EVICTED} {risk}".strip(),
+            how=how.strip(),
+            manifest="" if edited is None else manifest_yaml(edited),
+        )
 
 
-def _consolidation(
-    pool: Pool, now: Sequence[FilledNode], then: Outcome, raw: Raw | None
-) -> CostAction:
-    edited = None if raw is None else consolidating(raw)
-    how = _DRAIN.get(pool.kind, _NOT_READ).format(pool=pool, size=len(then.nodes))
-    before = Outcome(nodes=tuple(now))
-    what = changed_nodes_text(before, then)
-    return CostAction(
-        pool=pool,
-        title=f"{pool}: {what}" if edited is None else f"{pool}: let consolidation {what}",
-        saving_micros_per_hour=before.cost_micros_per_hour - then.cost_micros_per_hour,
-        on_spot_prices=on_spot_prices(before, then),
-        risk="Pods on the nodes that are removed are evicted once and start elsewhere.",
-        how=how if edited is None else _APPLY,
-        manifest="" if edited is None else manifest_yaml(edited),
-    )
+def _consolidations(one: _ConsolidatedPool, least: int) -> Iterator[CostAction]:
+    """Yield what lets consolidation save, where its autoscaler does not do it by itself."""
+    own, every = one.by_autoscaler, one.every
+    if not one.allows and one.saving_of(own) >= least:
+        yield one.action(own)
+    gained = own.cost_micros_per_hour - every.cost_micros_per_hour
+    if one.pool.kind == PoolKind.NODE_POOL and gained >= least:
+        gate = ", with the feature gate SpotToSpotConsolidation"
+        yield one.action(every, gate, _SPOT_GATE, _SPOT_RISK)
 
 
 def changed_nodes_text(now: Outcome, then: Outcome) -> str:
@@ -274,24 +351,22 @@ def _node_kind(node: FilledNode) -> tuple[str, CapacityType]:
 
 
 def _unblocked_actions(
-    consolidated: Mapping[Pool, Outcome], unblocked: Callable[[Pool], Outcome], least: int
+    pools: Iterable[_ConsolidatedPool], unblocked: Callable[[Pool], Outcome], least: int
 ) -> Iterator[CostAction]:
     """Yield what removing all that blocks consolidation saves, of the dearest pools."""
-    blocked = [pool for pool, found in consolidated.items() if found.blocked]
-    blocked.sort(key=lambda pool: (-consolidated[pool].cost_micros_per_hour, pool))
-    for pool in blocked[:_MOST_BLOCKED]:
-        now = consolidated[pool]
-        then = cheaper_of(unblocked(pool), now)
-        if (saving := now.cost_micros_per_hour - then.cost_micros_per_hour) >= least:
-            whys = first_names(sorted({why for _, why in now.blocked}), _NAMED)
-            nodes = counted(len(now.blocked), "node")
-            yield CostAction(
-                pool=pool,
-                title=f"{pool}: free {nodes} that pods or annotations keep from consolidation",
-                saving_micros_per_hour=saving,
-                on_spot_prices=on_spot_prices(now, then),
-                risk="What these rules protect is evicted once, when its owners agree.",
-                how=f"In the way are: {whys}.",
+    blocked = [one for one in pools if one.every.blocked]
+    blocked.sort(key=lambda one: (-one.every.cost_micros_per_hour, one.pool))
+    for one in blocked[:_MOST_BLOCKED]:
+        now = one.by_autoscaler
+        then = cheaper_of(unblocked(one.pool), now)
+        if now.cost_micros_per_hour - then.cost_micros_per_hour >= least:
+            whys = first_names(sorted({why for _, why in one.every.blocked}), _NAMED)
+            nodes = counted(len(one.every.blocked), "node")
+            yield one.action(
+                then,
+                f", after freeing {nodes} that pods or annotations keep",
+                f"In the way are: {whys}.",
+                "What these rules protect is evicted once, when its owners agree.",
             )
 
 

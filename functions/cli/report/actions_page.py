@@ -66,7 +66,7 @@ def _rule_row(one: RuleInPool) -> tuple[TableCell, ...]:
 def actions_section(report: CostReport) -> str:
     """Return the section about what to do; empty where nothing saves enough."""
     actions = report.actions
-    told = f"<p>{escape(_by_themselves(actions))}</p>" if actions.by_themselves else ""
+    told = f"<p>{escape(_by_themselves(report))}</p>" if actions.by_themselves else ""
     if not actions.listed:
         return f"<h2>What to do</h2>{told}" if told else ""
     rows = [_action_row(place, action, report) for place, action in enumerate(actions.listed, 1)]
@@ -80,14 +80,16 @@ def actions_section(report: CostReport) -> str:
     return f'<h2>What to do</h2><p class="soft">{_OVERLAP}</p>{shown}{told}{together}{manifests}'
 
 
-def _by_themselves(actions: Actions) -> str:
+def _by_themselves(report: CostReport) -> str:
     """Return what consolidation saves where nobody has to do anything for it."""
+    actions = report.actions
     saved = actions.by_themselves_micros_per_hour
+    limits = "" if report.budgets_known else ", where PodDisruptionBudgets, not read here, let it"
     names = first_names(list(map(str, actions.by_themselves)), _NAMED)
     return (
         f"Nobody has to do anything for what consolidation saves in {names}, "
         f"{hourly_price_text(saved)}/h, {monthly_price_text(saved)} a month: they allow it, and "
-        "their autoscaler does it."
+        f"their autoscaler does it by default{limits}."
     )
 
 

@@ -23,13 +23,15 @@ from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.rules.daemon_overhead import runs_on
 from shared.provisioning.savings.inventory import inventory
-from shared.provisioning.savings.pools import Pool
+from shared.provisioning.savings.pools import Pool, PoolKind
 
 # The plan for fewer pods takes little time: other changes are then tried beside that of all nodes.
 _MANY_PODS: Final = 500
+# Pools that Karpenter consolidates.
+OF_KARPENTER: Final = frozenset({PoolKind.NODE_POOL, PoolKind.PROVISIONER, PoolKind.AUTO_MODE})
 
 
-def consolidated(  # noqa: PLR0913 -- one of them by keyword
+def consolidated(  # noqa: PLR0913 -- two of them by keyword
     snapshot: ClusterSnapshot,
     budgets: Sequence[PodDisruptionBudget],
     nodes: Sequence[Node],
@@ -38,6 +40,7 @@ def consolidated(  # noqa: PLR0913 -- one of them by keyword
     settings: PackingSettings,
     *,
     tries: int,
+    as_karpenter: bool = False,
 ) -> Outcome:
     """Return a pool after all changes of nodes that consolidation would make.
 
@@ -51,45 +54,107 @@ def consolidated(  # noqa: PLR0913 -- one of them by keyword
         repacked: The plan in which all nodes of the pool are replaced at once: the first change
             where that is allowed and saves enough.
         tries: Number of plans that may be tried.
+        as_karpenter: Whether only changes count that Karpenter makes by default: none adds nodes,
+            and spot nodes are removed but not replaced, as the feature gate
+            SpotToSpotConsolidation is off.
+            Source: https://karpenter.sh/docs/concepts/disruption/#spot-consolidation and
+            https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/controllers/disruption/consolidation.go
+            (computeConsolidation, 2026-12).
     """
-    simulated = _alone(snapshot, nodes, owner, repacked.pool)
     rules = DisruptionSettings(
         minimum_age=timedelta(0),
         # What is reached by many changes is reached by one, at a fraction of the plans.
         most_at_once=len(snapshot.nodes),
     ).within_reason(len(snapshot.bound))
-    blocked: dict[str, str] = {}
-    changes = 0
-    if _may_replace_all(simulated, budgets, rules, owner, repacked, len(nodes)):
-        changes = 1
-        gone = [node.name for node in nodes]
-        simulated = _after(simulated, gone, repacked.plan, _names(changes, repacked.plan))
+    run = _Run(_alone(snapshot, nodes, owner, repacked.pool), budgets, rules, settings)
+    forbidden = as_karpenter and (run.spot_nodes or len(repacked.plan.nodes) > len(nodes))
+    if not forbidden and _may_replace_all(
+        run.snapshot, budgets, rules, owner, repacked, len(nodes)
+    ):
+        run.carry_out([node.name for node in nodes], repacked.plan)
         tries -= tries // 2
-    while tries > 0:
-        # Groups are tried from the largest down: half is left for what they leave behind.
-        result = consolidate(
-            simulated, budgets, replace(rules, max_simulations=max(1, tries // 2)), settings,
-            most_nodes=len(simulated.nodes),
-        )  # fmt: skip
-        tries -= max(1, result.simulations)
-        if result.best is None:
-            blocked = dict(result.skipped)
-            break
-        changes += 1
-        plan = result.best.plan
-        simulated = _after(simulated, result.best.remove, plan, _names(changes, plan))
-    ours = {node.name for node in simulated.nodes if node.is_ours}
+    if as_karpenter:
+        tries -= run.consolidate(tries // 2, as_karpenter=True)
+        run.launches_nothing()
+    run.consolidate(tries)
+    ours = {node.name for node in run.snapshot.nodes if node.is_ours}
     return Outcome(
         nodes=tuple(
-            replace(node, pool=repacked.pool) for node in inventory(simulated) if node.name in ours
+            replace(node, pool=repacked.pool)
+            for node in inventory(run.snapshot)
+            if node.name in ours
         ),
-        blocked=tuple(sorted(blocked.items())),
+        blocked=run.blocked,
     )
 
 
-def _names(change: int, plan: Plan) -> list[str]:
-    """Return names for the nodes of a plan."""
-    return [f"new-{change}-{number}" for number in range(1, len(plan.nodes) + 1)]
+class _Run:
+    """Changes of nodes, each carried out before the next is sought.
+
+    Attributes:
+        snapshot: After the changes so far.
+        blocked: Nodes that may not be changed, each with why, once nothing more is found.
+    """
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        budgets: Sequence[PodDisruptionBudget],
+        rules: DisruptionSettings,
+        settings: PackingSettings,
+    ) -> None:
+        self.snapshot = snapshot
+        self.blocked: tuple[tuple[str, str], ...] = ()
+        self._budgets = budgets
+        self._rules = rules
+        self._settings = settings
+        self._changes = 0
+
+    @property
+    def spot_nodes(self) -> tuple[Node, ...]:
+        """Those of the nodes that may change that are spot instances."""
+        return tuple(
+            node
+            for node in self.snapshot.nodes
+            if node.is_ours and node.labels.get(keys.CAPACITY_TYPE) == CapacityType.SPOT
+        )
+
+    def launches_nothing(self) -> None:
+        """From here on, nodes are only removed."""
+        sites = tuple(replace(site, zones=()) for site in self.snapshot.sites)
+        self.snapshot = replace(self.snapshot, sites=sites)
+
+    def carry_out(self, remove: Collection[str], plan: Plan) -> None:
+        """Carry out a change: remove these nodes, and launch those of the plan."""
+        self._changes += 1
+        names = [f"new-{self._changes}-{number}" for number in range(1, len(plan.nodes) + 1)]
+        self.snapshot = _after(self.snapshot, remove, plan, names)
+
+    def consolidate(self, tries: int, *, as_karpenter: bool = False) -> int:
+        """Carry out changes until none saves enough; return how many plans were tried.
+
+        Args:
+            tries: Number of plans that may be tried.
+            as_karpenter: Whether spot nodes stay, and the first change that adds nodes is the end.
+        """
+        tried = 0
+        while tried < tries:
+            # Groups are tried from the largest down: half is left for what they leave behind.
+            most = max(1, (tries - tried) // 2)
+            result = consolidate(
+                self.snapshot, self._budgets, replace(self._rules, max_simulations=most),
+                self._settings, most_nodes=len(self.snapshot.nodes),
+                resting=[node.uid for node in self.spot_nodes] if as_karpenter else (),
+            )  # fmt: skip
+            tried += max(1, result.simulations)
+            best = result.best
+            if best is None:
+                self.blocked = result.skipped
+                break
+            if as_karpenter and len(best.plan.nodes) > len(best.remove):
+                break
+            self.carry_out(best.remove, best.plan)
+        return tried
 
 
 def _may_replace_all(
@@ -112,6 +177,19 @@ def _may_replace_all(
     fewer = len(repacked.plan.nodes) < nodes
     saved = price - repacked.plan.cost_micros_per_hour
     return saved >= rules.required_saving(price) and (fewer or CapacityType.SPOT not in shown)
+
+
+def made_by_default(now: Outcome, then: Outcome) -> bool:
+    """Return whether the autoscaler of a pool, as it is by default, comes to these nodes.
+
+    Karpenter replaces no spot nodes by spot nodes, and launches no more nodes than it removes.
+    """
+    stay = {node.name for node in now.nodes}
+    new = [node for node in then.nodes if node.name not in stay]
+    return not any(node.pool.kind in OF_KARPENTER for node in new) or (
+        len(then.nodes) <= len(now.nodes)
+        and all(node.capacity_type != CapacityType.SPOT for node in new)
+    )
 
 
 def without_blocks(snapshot: ClusterSnapshot) -> ClusterSnapshot:

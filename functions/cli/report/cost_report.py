@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from functions.cli.plan.reading.running_cluster import Manifests
 from functions.cli.report.actions import Actions, actions_of
-from functions.cli.report.consolidating import consolidated, without_blocks
+from functions.cli.report.consolidating import consolidated, made_by_default, without_blocks
 from functions.cli.report.owners import (
     owners_of,
     pools_of,
@@ -38,12 +38,12 @@ _FEWEST_TRIES: Final = 6
 
 
 class Alternative(StrEnum):
-    """What an alternative changes in a cluster."""
+    """What an alternative changes in a cluster, as every format of the report names it."""
 
     CONSOLIDATED = "consolidated"
     REPACKED = "repacked"
-    OTHER_TYPES = "other types"
-    SPOT = "spot"
+    OTHER_TYPES = "repacked, all c, m and r types"
+    SPOT = "repacked, spot allowed"
 
 
 class CostReport(Struct, frozen=True, kw_only=True):
@@ -59,6 +59,9 @@ class CostReport(Struct, frozen=True, kw_only=True):
         rules: What the rules of workloads cost, each pool repacked as it is declared.
         actions: What to do.
         made_up_spot: Whether the spot prices are not those of EC2.
+        budgets_known: Whether PodDisruptionBudgets could be read.
+        unread: NodePools and Provisioners that have nodes and could not be read.
+        fixed: Pools that keep a fixed number of nodes: these stay as they are.
     """
 
     running: Outcome
@@ -70,6 +73,9 @@ class CostReport(Struct, frozen=True, kw_only=True):
     rules: RulesCost = RulesCost()
     actions: Actions = Actions()
     made_up_spot: bool = False
+    budgets_known: bool = True
+    unread: tuple[Pool, ...] = ()
+    fixed: frozenset[Pool] = frozenset()
 
     def nodes_of(self, alternative: Alternative) -> tuple[FilledNode, ...]:
         """Return the nodes under an alternative; none where no node can be compared."""
@@ -91,7 +97,7 @@ class CostReport(Struct, frozen=True, kw_only=True):
 
 def cost_report(
     snapshot: ClusterSnapshot,
-    budgets: Sequence[PodDisruptionBudget],
+    budgets: Sequence[PodDisruptionBudget] | None,
     variants: Sequence[tuple[str, PackingSettings]] = (),
     manifests: Manifests | None = None,
     *,
@@ -102,14 +108,17 @@ def cost_report(
     Args:
         snapshot: Includes what the volume claims of running pods require of nodes; its Provisioners
             and NodePools say what their pools may launch.
-        budgets: All PodDisruptionBudgets with their last status.
+        budgets: All PodDisruptionBudgets with their last status; None if none could be read.
         variants: Settings to compare, each with a name.
         manifests: What the API server has, to be edited in actions.
         made_up_spot: Whether the spot prices are not those of EC2.
     """
     nodes = inventory(snapshot)
     priced = {node.name for node in nodes if node.price_micros_per_hour is not None}
-    pools = pools_of(node for node in snapshot.nodes if node.name in priced)
+    manifests = manifests or Manifests()
+    all_pools = pools_of(node for node in snapshot.nodes if node.name in priced)
+    fixed = frozenset(filter(manifests.is_fixed, all_pools))
+    pools = {pool: found for pool, found in all_pools.items() if pool not in fixed}
     pool_owners = {
         pool: within_architectures(replace(owner, consolidation=True), pools[pool])
         for pool, owner in owners_of(snapshot, pools).items()
@@ -123,16 +132,40 @@ def cost_report(
     tries = _PODS_TRIED // max(1, len(snapshot.bound)) // max(1, len(pools))
     tries = max(_FEWEST_TRIES, tries)
 
+    now = {pool: Outcome(nodes=found) for pool, found in by_pool(running.nodes).items()}
+    of_fixed = {
+        pool: replace(now[pool], lower_bound_micros_per_hour=now[pool].cost_micros_per_hour)
+        for pool in fixed
+    }
+
     def consolidated_from(
-        start: ClusterSnapshot, limits: Sequence[PodDisruptionBudget], pool: Pool
+        start: ClusterSnapshot,
+        limits: Sequence[PodDisruptionBudget],
+        pool: Pool,
+        *,
+        as_karpenter: bool = False,
     ) -> Outcome:
         owner = pool_owners[pool]
         plan = repack.of_pool(pool, owner, REPACK_SETTINGS)
-        return consolidated(start, limits, pools[pool], owner, plan, REPACK_SETTINGS, tries=tries)
+        return consolidated(
+            start, limits, pools[pool], owner, plan, REPACK_SETTINGS,
+            tries=tries, as_karpenter=as_karpenter,
+        )  # fmt: skip
 
+    def every_change(
+        start: ClusterSnapshot, limits: Sequence[PodDisruptionBudget], pool: Pool
+    ) -> tuple[Outcome, Outcome]:
+        """Return a pool after all changes that save, and after those of its autoscaler alone."""
+        every = cheaper_of(consolidated_from(start, limits, pool), now[pool])
+        if made_by_default(now[pool], every):
+            return every, every
+        own = cheaper_of(consolidated_from(start, limits, pool, as_karpenter=True), now[pool])
+        return cheaper_of(every, own), own
+
+    changed = {pool: every_change(snapshot, budgets or (), pool) for pool in pools}
     # Each contains those before it.
     steps: Mapping[Alternative, Callable[[Pool], Outcome]] = {
-        Alternative.CONSOLIDATED: lambda pool: consolidated_from(snapshot, budgets, pool),
+        Alternative.CONSOLIDATED: lambda pool: changed[pool][0],
         Alternative.REPACKED: lambda pool: repack.bounded(pool, pool_owners[pool], REPACK_SETTINGS),
         Alternative.OTHER_TYPES: lambda pool: repack.bounded(
             pool, any_type_owners[pool], REPACK_SETTINGS
@@ -141,10 +174,13 @@ def cost_report(
             pool, with_spot_owners[pool], REPACK_SETTINGS
         ),
     }
-    best = {pool: Outcome(nodes=found) for pool, found in by_pool(running.nodes).items()}
+    best = now
     outcomes: dict[Alternative, Mapping[Pool, Outcome]] = {}
     for alternative, step in steps.items():
-        best = {pool: cheaper_of(step(pool), best[pool]) for pool in pools}
+        best = {
+            pool: of_fixed[pool] if pool in fixed else cheaper_of(step(pool), best[pool])
+            for pool in all_pools
+        }
         outcomes[alternative] = best
     rules = rules_cost(
         [repack.of_pool(pool, pool_owners[pool], REPACK_SETTINGS) for pool in pools],
@@ -155,11 +191,12 @@ def cost_report(
         repack,
         pool_owners,
         REPACK_SETTINGS,
-        manifests or Manifests(),
+        manifests,
         running=running,
         consolidated=outcomes[Alternative.CONSOLIDATED],
+        by_autoscaler={pool: own for pool, (_, own) in changed.items()},
         repacked=outcomes[Alternative.REPACKED],
-        unblocked=lambda pool: consolidated_from(without_blocks(snapshot), (), pool),
+        unblocked=lambda pool: every_change(without_blocks(snapshot), (), pool)[1],
         rules=rules,
     )
     declared = {Pool(PoolKind(owner.kind), owner.name) for owner in snapshot.provisioners}
@@ -172,7 +209,12 @@ def cost_report(
         variants=tuple(
             (
                 name,
-                joined([repack.bounded(pool, any_type_owners[pool], settings) for pool in pools]),
+                joined(
+                    [
+                        *of_fixed.values(),
+                        *(repack.bounded(pool, any_type_owners[pool], settings) for pool in pools),
+                    ]
+                ),
             )
             for name, settings in variants
         ),
@@ -181,4 +223,12 @@ def cost_report(
         rules=rules,
         actions=actions,
         made_up_spot=made_up_spot,
+        budgets_known=budgets is not None,
+        unread=tuple(
+            pool
+            for pool in all_pools
+            if pool.kind in (PoolKind.NODE_POOL, PoolKind.PROVISIONER)
+            and manifests.of_pool(pool) is None
+        ),
+        fixed=fixed,
     )

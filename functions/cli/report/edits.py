@@ -7,12 +7,14 @@ from msgspec import Struct
 
 from functions.cli.report.owners import with_arm64, with_other_types, with_spot
 from shared.model import labels as keys
+from shared.model.dollars_and_counts import first_names
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.provisioner import Provisioner
-from shared.model.requirements import Requirements
+from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 
+_NAMED_BY_TITLE: Final = frozenset({keys.ZONE, keys.ARCH, keys.CAPACITY_TYPE})
 _SIZES: Final = (keys.INSTANCE_SIZE, keys.INSTANCE_CPU, keys.INSTANCE_MEMORY)
 
 
@@ -62,6 +64,33 @@ def edits_of(owner: Provisioner, snapshot: ClusterSnapshot) -> Iterator[PoolEdit
     ):
         if edit.edited(owner).requirements != owner.requirements:
             yield edit
+
+
+def dropped_text(before: Requirements, after: Requirements) -> str:
+    """Return what an edit drops or changes of what a pool asks of its types; may be empty.
+
+    Example:
+        instance-size not in 24xlarge, instance-generation > 4 (then > 2)
+    """
+    found = []
+    for item in before:
+        then = after.get(item.key)
+        if item.key not in _NAMED_BY_TITLE and then != item:
+            name = item.key.rpartition("/")[2]
+            instead = "" if then is None else f" (then {_asked_text(then)})"
+            found.append(f"{name} {_asked_text(item)}{instead}")
+    return "; ".join(found)
+
+
+def _asked_text(item: Requirement) -> str:
+    parts = []
+    if item.values or not item.complement:
+        parts.append(f"{'not ' * item.complement}in {first_names(sorted(item.values))}")
+    if item.minimum is not None:
+        parts.append(f"> {item.minimum - 1}")
+    if item.maximum is not None:
+        parts.append(f"< {item.maximum + 1}")
+    return " and ".join(parts) or "exists"
 
 
 def with_edits(owner: Provisioner, edits: Sequence[PoolEdit]) -> Provisioner:

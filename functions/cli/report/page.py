@@ -1,7 +1,7 @@
 """The page of the report as a whole."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Final
 
@@ -31,7 +31,7 @@ from functions.cli.report.tables_and_bars import (
 from shared.instance_types.summary import CatalogSummary
 from shared.model.dollars_and_counts import counted
 from shared.model.resources import CPU, MEMORY
-from shared.provisioning.savings.inventory import LINUX, FilledNode, by_pool, cost
+from shared.provisioning.savings.inventory import FilledNode, by_pool, cost
 from shared.provisioning.savings.pools import Pool, PoolKind
 
 _HELD_SHOWN: Final = 20
@@ -111,12 +111,12 @@ def _verdict(report: CostReport) -> str:
         outcome = report.alternatives[best]
         saved = now - outcome.cost_micros_per_hour
         on_spot = on_spot_prices(report.running, outcome)
-        how = price_text.TITLES[best].lower()
+        how = best.value
         facts.append(
             fact(
                 f"{hourly_price_text(outcome.cost_micros_per_hour)}/h",
                 f"would be enough: {how}, {percent_text(saved, now)} less, "
-                f"{monthly_price_text(saved)} a month"
+                f"saves {monthly_price_text(saved)} a month"
                 f"{price_text.spot_text(report, on_spot=on_spot)}",
                 good=True,
             )
@@ -134,7 +134,7 @@ def _verdict(report: CostReport) -> str:
 def _alternatives(report: CostReport) -> str:
     now = report.running
     ways = [("As it runs", "", now)] + [
-        (price_text.TITLES[alternative], price_text.DESCRIPTIONS[alternative], outcome)
+        (alternative.capitalize(), price_text.description_text(alternative, report), outcome)
         for alternative, outcome in report.alternatives.items()
     ]
     variants = [(name, "", outcome) for name, outcome in report.variants]
@@ -161,16 +161,29 @@ def _alternative_row(
     price, bound = outcome.cost_micros_per_hour, outcome.lower_bound_micros_per_hour
     saved = now.cost_micros_per_hour - price
     return (
-        TableCell(text=title, below=f"{description}{_prices_text(report, outcome)}"),
+        TableCell(
+            text=title,
+            below=f"{description}{_crowded_text(report, outcome)}{_prices_text(report, outcome)}",
+        ),
         price_bar(price, longest, bound, now=outcome is now),
         number(hourly_price_text(price)),
-        number("–" if bound is None else hourly_price_text(bound)),
+        TableCell(
+            text="–" if bound is None else hourly_price_text(bound),
+            below="" if bound is None else price_text.above_bound_text(price, bound),
+            kind="n",
+        ),
         number(f"{len(outcome.nodes):,}"),
         number(
             "" if outcome is now else percent_text(saved, now.cost_micros_per_hour), saves=saved
         ),
         number("" if outcome is now else monthly_price_text(saved), saves=saved),
     )
+
+
+def _crowded_text(report: CostReport, outcome: Outcome) -> str:
+    """Return the risk of more pods on a node than there are now; empty where there are none."""
+    now, then = report.running.most_pods, outcome.most_pods
+    return f" Up to {counted(then, 'pod')} would end with one node, now {now}." * (then > now)
 
 
 def _prices_text(report: CostReport, outcome: Outcome) -> str:
@@ -202,13 +215,12 @@ def _pool_cells(
     pool: Pool, nodes: Sequence[FilledNode], report: CostReport
 ) -> tuple[TableCell, TableCell]:
     """Return the cells that name a pool and its nodes."""
-    shown = pool.kind in (PoolKind.NODE_POOL, PoolKind.PROVISIONER) and pool not in report.declared
+    declares = pool.kind in (PoolKind.NODE_POOL, PoolKind.PROVISIONER)
+    told = "; keeps a fixed number of nodes" if pool in report.fixed else ""
+    if declares and not told and pool not in report.declared:
+        told = "; what it may launch is taken from its nodes"
     return (
-        TableCell(
-            text=pool.name or str(pool),
-            below=(str(pool.kind) if pool.name else "")
-            + ("; what it may launch is taken from its nodes" if shown else ""),
-        ),
+        TableCell(text=pool.name or str(pool), below=(str(pool.kind) if pool.name else "") + told),
         TableCell(text=price_text.types_of(nodes), below=price_text.capacity_of(nodes)),
     )
 
@@ -285,7 +297,7 @@ def _fleets(report: CostReport) -> str:
     best = report.cheapest
     if best is not None:
         outcome = report.alternatives[best]
-        drawn += node_tiles(f"{price_text.TITLES[best]}: {_in_short(outcome)}.", outcome.nodes)
+        drawn += node_tiles(f"{best.capitalize()}: {_in_short(outcome)}.", outcome.nodes)
     return f"<h2>The nodes</h2>{key}{drawn}"
 
 
@@ -295,34 +307,7 @@ def _in_short(outcome: Outcome) -> str:
 
 
 def _left_out(report: CostReport, notes: Sequence[str]) -> str:
-    lines = []
-    fargate = [node for node in report.excluded if node.pool.kind == PoolKind.FARGATE]
-    others = [node for node in report.excluded if node.pool.kind != PoolKind.FARGATE]
-    foreign = [node for node in others if node.os != LINUX]
-    others = [node for node in others if node.os == LINUX]
-    if fargate:
-        lines.append(
-            f"Fargate runs {_pods_of(fargate)}, each on a node of its own. It is paid by pod, "
-            "and is in none of the figures."
-        )
-    if foreign:
-        systems = ", ".join(sorted({node.os for node in foreign}))
-        lines.append(
-            f"Prices are known of Linux alone: {counted(len(foreign), 'node')} of {systems} and "
-            f"{_pods_of(foreign)} are in none of the figures."
-        )
-    if others:
-        types = price_text.types_of(others)
-        lines.append(
-            f"The catalogue has no price for {types}: {counted(len(others), 'node')} and "
-            f"{_pods_of(others)} are in none of the figures."
-        )
-    if report.waiting:
-        lines.append(
-            f"{counted(report.waiting, 'pod')} without a node are in none of the figures."
-            if report.waiting > 1
-            else "1 pod without a node is in none of the figures."
-        )
+    lines = list(price_text.left_out_lines(report))
     held = report.alternatives[Alternative.REPACKED].held if report.alternatives else ()
     lines += [
         f"{name} keeps its node in every repacking: {why}." for name, why in held[:_HELD_SHOWN]
@@ -331,7 +316,3 @@ def _left_out(report: CostReport, notes: Sequence[str]) -> str:
         lines.append(f"So do {len(held) - _HELD_SHOWN:,} more pods.")
     lines += notes
     return f"<h2>What the figures leave out</h2>{bullet_list(lines)}" if lines else ""
-
-
-def _pods_of(nodes: Iterable[FilledNode]) -> str:
-    return counted(sum(len(node.pods) for node in nodes), "pod")

@@ -1,29 +1,25 @@
 """Amounts and names as the page writes them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from functions.cli.report.cost_report import Alternative, CostReport
 from functions.cli.report.repacking import Outcome, on_spot_prices
 from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS, counted
 from shared.model.resources import Resources
-from shared.provisioning.savings.inventory import FilledNode
+from shared.provisioning.savings.inventory import LINUX, FilledNode
+from shared.provisioning.savings.pools import PoolKind
 
 _TYPES_SHOWN: Final = 3
-TITLES: Final = {
-    Alternative.CONSOLIDATED: "Consolidated",
-    Alternative.REPACKED: "Repacked",
-    Alternative.OTHER_TYPES: "Repacked, all c, m and r types",
-    Alternative.SPOT: "Repacked, spot allowed",
-}
 NO_PRICE: Final = (
     "no node has a known price: --live-prices asks AWS, --catalog FILE reads a catalogue"
 )
-DESCRIPTIONS: Final = {
+_DESCRIPTIONS: Final = {
     Alternative.CONSOLIDATED: (
         "Nodes removed or replaced until nothing saves 5 % and $0.01/h, only by moves that "
-        "PodDisruptionBudgets and annotations allow now. Pods stay in their pools."
+        "{limits} allow now. Pods stay in their pools. Karpenter replaces spot nodes by spot nodes "
+        "only with its feature gate SpotToSpotConsolidation."
     ),
     Alternative.REPACKED: (
         "Each pool launched anew for the pods that run on it, of whatever it may launch; on the "
@@ -31,13 +27,63 @@ DESCRIPTIONS: Final = {
     ),
     Alternative.OTHER_TYPES: (
         "The same, where general pools may launch any c, m and r type since the third generation, "
-        "of the same architecture and capacity types."
+        "of any size, of the same architecture and capacity types."
     ),
     Alternative.SPOT: (
         "The same, with spot instances beside on-demand ones. EC2 interrupts them with two "
         "minutes' notice, and their prices change."
     ),
 }
+
+
+def description_text(alternative: Alternative, report: CostReport) -> str:
+    """Return what an alternative changes, in sentences."""
+    limits = "PodDisruptionBudgets and annotations" if report.budgets_known else "annotations"
+    return _DESCRIPTIONS[alternative].format(limits=limits)
+
+
+def left_out_lines(report: CostReport) -> Iterator[str]:
+    """Yield what is in none of the figures, and what they rest on that could not be read."""
+    fargate = [node for node in report.excluded if node.pool.kind == PoolKind.FARGATE]
+    others = [node for node in report.excluded if node.pool.kind != PoolKind.FARGATE]
+    foreign = [node for node in others if node.os != LINUX]
+    others = [node for node in others if node.os == LINUX]
+    if fargate:
+        yield (
+            f"Fargate runs {_pods_of(fargate)}, each on a node of its own. It is paid by pod, "
+            "and is in none of the figures."
+        )
+    if foreign:
+        systems = ", ".join(sorted({node.os for node in foreign}))
+        yield (
+            f"Prices are known of Linux alone: {counted(len(foreign), 'node')} of {systems} and "
+            f"{_pods_of(foreign)} are in none of the figures."
+        )
+    if others:
+        yield (
+            f"The catalogue has no price for {types_of(others)}: {counted(len(others), 'node')} "
+            f"and {_pods_of(others)} are in none of the figures."
+        )
+    if report.waiting:
+        yield (
+            f"{counted(report.waiting, 'pod')} without a node are in none of the figures."
+            if report.waiting > 1
+            else "1 pod without a node is in none of the figures."
+        )
+    if not report.budgets_known:
+        yield (
+            "No PodDisruptionBudget was read: those of the cluster may forbid some of what "
+            "consolidation saves here."
+        )
+    for pool in report.unread:
+        yield (
+            f"{pool} was not read: what it may launch is taken from its nodes, and whether its "
+            "autoscaler consolidates them already is not known."
+        )
+
+
+def _pods_of(nodes: Iterable[FilledNode]) -> str:
+    return counted(sum(len(node.pods) for node in nodes), "pod")
 
 
 def hourly_price_text(micros: int) -> str:
@@ -55,6 +101,11 @@ def monthly_price_text(micros: int) -> str:
 def percent_text(part: int, whole: int) -> str:
     """Return a share, such as 12 %; a dash where there is no whole."""
     return f"{100 * part / whole:.0f} %".replace("-", "−") if whole else "–"
+
+
+def above_bound_text(micros: int, bound: int) -> str:
+    """Return how much more than its lower bound a plan costs, such as costs 7.8 % more."""
+    return f"costs {100 * (micros - bound) / bound:.1f} % more" if bound else ""
 
 
 def saved_text(report: CostReport, outcome: Outcome) -> str:

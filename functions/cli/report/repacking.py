@@ -43,6 +43,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
         return cost(self.nodes)
 
     @property
+    def most_pods(self) -> int:
+        """The most pods on one of the nodes, without those of DaemonSets."""
+        return max((len(node.pods) for node in self.nodes), default=0)
+
+    @property
     def spot_micros_per_hour(self) -> int:
         """What those of them cost that are spot instances."""
         return cost(node for node in self.nodes if node.capacity_type == CapacityType.SPOT)

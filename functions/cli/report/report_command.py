@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from shared.manifests.raw_json import Raw
 
 WRITTEN: Final = 0
+_BUDGET: Final = "PodDisruptionBudget"
+_FORMATS: Final = (".html", ".json", ".csv")
 _WRITE_TO: Final = "dovetail-report.html"
 _TEXT: Final = """\
 Reads a running cluster, or a dump of it, and writes what it costs and what the same pods could cost
@@ -47,14 +49,14 @@ _CODES: Final = """exit codes:
 
 def mount_report(
     subparsers: Subparsers,
-    read: "Callable[[str | None, list[str]], Iterable[Raw]] | None" = None,
+    read: "Callable[[str | None, dict[str, str]], Iterable[Raw]] | None" = None,
     make: "Callable[[str], MadeCatalog] | None" = None,
 ) -> None:
     """Add the command; its parsed namespace has a `run` that returns the exit code.
 
     Args:
-        read: Returns the objects of the cluster that a kubeconfig names, and adds to notes; None
-            for the real one.
+        read: Returns the objects of the cluster that a kubeconfig names, and adds the kinds that
+            may not be read; None for the real one.
         make: Returns the catalogue of a Region; None for AWS's.
     """
     summary = "write what a running cluster costs and could cost, as one HTML file"
@@ -80,7 +82,7 @@ def mount_report(
 
 def _write(
     arguments: argparse.Namespace,
-    read: "Callable[[str | None, list[str]], Iterable[Raw]] | None",
+    read: "Callable[[str | None, dict[str, str]], Iterable[Raw]] | None",
     make: "Callable[[str], MadeCatalog] | None",
 ) -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
@@ -95,8 +97,14 @@ def _write(
 
     if why := unwritable("--output", arguments.output):
         raise InputError(why)
+    if (suffix := Path(arguments.output).suffix) not in ("", *_FORMATS):
+        known = ", ".join(_FORMATS)
+        raise InputError(
+            f"--output {arguments.output}: {suffix} is not written: name one of {known}"
+        )
     notes = price_notes(arguments)
-    documents, read_at = _documents(arguments, read, notes)
+    unread: dict[str, str] = {}
+    documents, read_at = _documents(arguments, read, notes, unread)
     catalog = chosen_catalog(arguments, region_of(documents), make)
     running = read_running_cluster(documents, catalog)
     compared = variants(arguments.settings)
@@ -104,22 +112,32 @@ def _write(
         notes += overridden_policy_notes(settings, REPACK_SETTINGS, running.snapshot.provisioners)
     report = cost_report(
         running.snapshot,
-        running.budgets,
+        # A dump without any may be of a cluster that has some.
+        running.budgets or (None if unread.get(_BUDGET) or arguments.filename else ()),
         compared,
         running.manifests,
         made_up_spot=are_embedded(arguments),
     )
     subject = Subject(
-        cluster=arguments.name or running.name,
+        cluster=arguments.name or running.name or _context(arguments),
         read_at=read_at,
         prices=summarize(catalog),
         notes=(*notes, *running.notes),
     )
-    sys.stdout.write("".join(f"{line}\n" for line in summary_lines(report)))
+    sys.stdout.write("".join(f"{line}\n" for line in summary_lines(report, subject.notes)))
     sys.stdout.flush()
     write_bytes(arguments.output, _text_of(arguments.output, report, subject).encode())
     sys.stdout.write(f"written to {arguments.output}\n")
     return WRITTEN
+
+
+def _context(arguments: argparse.Namespace) -> str:
+    """Return the name of the context that was read, empty for a dump."""
+    if arguments.filename:
+        return ""
+    from functions.cli.kubeconfig import context_name  # noqa: PLC0415
+
+    return context_name(arguments.kubeconfig, arguments.context)
 
 
 def _text_of(output: str, report: "CostReport", subject: "Subject") -> str:
@@ -138,8 +156,9 @@ def _text_of(output: str, report: "CostReport", subject: "Subject") -> str:
 
 def _documents(
     arguments: argparse.Namespace,
-    read: "Callable[[str | None, list[str]], Iterable[Raw]] | None",
+    read: "Callable[[str | None, dict[str, str]], Iterable[Raw]] | None",
     notes: list[str],
+    unread: dict[str, str],
 ) -> "tuple[list[Document], str]":
     """Return the documents, and when or from what they were read, in words."""
     from functions.cli.plan.inputs import read_all  # noqa: PLC0415
@@ -149,11 +168,12 @@ def _documents(
         named = ", ".join(Path(name).name for name in arguments.filename)
         return read_all(arguments.filename, notes), f"Read from {named}"
     # A dump needs nothing of Kubernetes' client.
-    from functions.cli.cluster_dump import dump_cluster  # noqa: PLC0415
+    from functions.cli.cluster_dump import dump_cluster, unread_notes  # noqa: PLC0415
     from shared.runtime.system import SystemClock  # noqa: PLC0415
 
     dump = partial(dump_cluster, context=arguments.context)
     found = [
-        Document(where="cluster", raw=raw) for raw in (read or dump)(arguments.kubeconfig, notes)
+        Document(where="cluster", raw=raw) for raw in (read or dump)(arguments.kubeconfig, unread)
     ]
+    notes += unread_notes(unread)
     return found, f"Read at {SystemClock().now():%Y-%m-%d %H:%M} UTC"

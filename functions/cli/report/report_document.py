@@ -19,8 +19,8 @@ from shared.provisioning.savings.pools import Pool
 
 AS_IT_RUNS: Final = "as it runs"
 _COLUMNS: Final = (
-    *("plan", "pool_kind", "pool", "nodes", "dollars_per_hour"),
-    "saved_dollars_per_hour",
+    *("plan", "pool_kind", "pool", "nodes", "dollars_per_hour", "saved_dollars_per_hour"),
+    "saving_rests_on_made_up_spot_prices",
 )
 _ACTION: Final = "action: "
 
@@ -54,10 +54,12 @@ def csv_report(report: CostReport) -> str:
     rows = csv.writer(written)
     rows.writerow(_COLUMNS)
     for name, outcome in _plans(report):
-        rows.writerows(_rows(name, outcome))
+        rows.writerows(_rows(name, outcome, report))
     for action in report.actions.listed:
-        kind, pool = str(action.pool.kind), action.pool.name
-        rows.writerow((f"{_ACTION}{action.title}", kind, pool, "", "", _dollars(action)))
+        pool, on_spot = action.pool, report.made_up_spot and action.on_spot_prices
+        saved = _dollars(action.saving_micros_per_hour)
+        name = f"{_ACTION}{action.title}"
+        rows.writerow((name, str(pool.kind), pool.name, "", "", saved, _yes(on_spot)))
     return written.getvalue()
 
 
@@ -67,13 +69,22 @@ def _plans(report: CostReport) -> Iterator[tuple[str, Outcome]]:
         yield name.value, outcome
 
 
-def _rows(plan: str, outcome: Outcome) -> Iterator[tuple[object, ...]]:
-    for pool, nodes in sorted(by_pool(outcome.nodes).items()):
-        yield plan, str(pool.kind), pool.name, len(nodes), f"{cost(nodes) / MICROS:.6f}", ""
+def _rows(plan: str, outcome: Outcome, report: CostReport) -> Iterator[tuple[object, ...]]:
+    then = by_pool(outcome.nodes)
+    for pool, before in by_pool(report.running.nodes).items():
+        nodes = then.get(pool, ())
+        saved = _dollars(cost(before) - cost(nodes))
+        rests = on_spot_prices(Outcome(nodes=before), Outcome(nodes=nodes))
+        on_spot = _yes(report.made_up_spot and rests)
+        yield plan, str(pool.kind), pool.name, len(nodes), _dollars(cost(nodes)), saved, on_spot
 
 
-def _dollars(action: CostAction) -> str:
-    return f"{action.saving_micros_per_hour / MICROS:.6f}"
+def _dollars(micros: int) -> str:
+    return f"{micros / MICROS:.6f}"
+
+
+def _yes(true: bool) -> str:  # noqa: FBT001 -- the cell of a value
+    return "yes" if true else "no"
 
 
 def _action(action: CostAction) -> Mapping[str, Any]:

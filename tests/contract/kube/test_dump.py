@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from functions.cli.cluster_dump import dump_cluster
+from functions.cli.cluster_dump import dump_cluster, unread_notes
 from functions.cli.main import main
 from infra.local.kube.kubeconfig import write_kubeconfig
 from infra.local.kube.server import EmbeddedKube
@@ -26,12 +26,12 @@ def test_each_object_comes_with_its_kind_and_version(
         world.apply(pod("default", "web", 0, "n", "1", "1Gi"))
         write_kubeconfig(config, kube.url, {}, {"token": "t"})
         monkeypatch.setenv("KUBECONFIG", str(config))
-        notes: list[str] = []
-        found = list(dump_cluster(None, notes))
-        assert found == list(dump_cluster(str(config), notes))
+        unread: dict[str, str] = {}
+        found = list(dump_cluster(None, unread))
+        assert found == list(dump_cluster(str(config), unread))
         with pytest.raises(PermanentError, match="elsewhere"):
-            list(dump_cluster(str(config), notes, "elsewhere"))
-    assert notes == []
+            list(dump_cluster(str(config), unread, "elsewhere"))
+    assert unread == {}
     listed = {(raw["apiVersion"], raw["kind"], raw["metadata"]["name"]) for raw in found}
     assert ("v1", "Node", "n") in listed
     assert ("v1", "Pod", "web-0") in listed
@@ -40,7 +40,7 @@ def test_each_object_comes_with_its_kind_and_version(
 
 def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
     with pytest.raises(PermanentError, match="nowhere"):
-        list(dump_cluster(str(tmp_path / "nowhere"), []))
+        list(dump_cluster(str(tmp_path / "nowhere"), {}))
 
 
 def forbidding(*kinds: str) -> Callable[[Request], Answer]:
@@ -56,9 +56,9 @@ def test_a_kind_that_may_not_be_listed_is_noted(tmp_path: Path) -> None:
     config = tmp_path / "config"
     with scripted(forbidding("poddisruptionbudgets", "nodepools")) as server:
         write_kubeconfig(config, server.url, {}, {"token": "t"})
-        notes: list[str] = []
-        assert list(dump_cluster(str(config), notes)) == []
-    budgets, pools = notes
+        unread: dict[str, str] = {}
+        assert list(dump_cluster(str(config), unread)) == []
+    budgets, pools = unread_notes(unread)
     assert budgets.startswith("PodDisruptionBudget: may not be read, so none is known: ")
     assert pools.startswith("NodePool: may not be read, so none is known: ")
 
@@ -69,7 +69,7 @@ def test_without_nodes_or_pods_nothing_is_reported(tmp_path: Path, kind: str) ->
     with scripted(forbidding(kind)) as server:
         write_kubeconfig(config, server.url, {}, {"token": "t"})
         with pytest.raises(UnauthorizedError, match="is forbidden"):
-            list(dump_cluster(str(config), []))
+            list(dump_cluster(str(config), {}))
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-west-1"])

@@ -18,6 +18,7 @@ from functions.cli.catalog_runtime import MadeCatalog
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.running_cluster import read_running_cluster
 from functions.cli.report import report_command
+from functions.cli.report.cost_report import Alternative
 from shared.instance_types.catalog import embedded_catalog, embedded_text
 from tests.unit.cli.dumps import (
     DUMPS,
@@ -39,7 +40,7 @@ CATALOG = embedded_catalog()
 
 def run(
     *words: str,
-    read: Callable[[str | None, list[str]], Iterable[Any]] | None = None,
+    read: Callable[[str | None, dict[str, str]], Iterable[Any]] | None = None,
     make: Callable[[str], MadeCatalog] | None = None,
 ) -> int:
     return run_mounted(
@@ -185,9 +186,12 @@ def test_a_cluster_of_karpenter(report_of: Callable[[str], Report]) -> None:
     assert list(pools) == ["general NodePool", "batch NodePool", "All pools"]
     assert pools["batch NodePool"][0] == "4 × c5.2xlarge spot"
     assert "What prod costs, and what it could cost" in page
+    assert re.search(r"would be enough: .* less, saves \$[\d,]+ a month", page)
+    assert re.search(r"Up to \d+ pods would end with one node, now \d+\.", page)
     assert said[0] == "as it runs: $4.8074/h, $3,509 a month, 16 nodes"
     assert said[2].startswith(
-        "repacked: $1.6216/h, 8 nodes, saves 66 % on made-up spot prices, lower bound $1.5040/h"
+        "repacked: $1.6216/h, 8 nodes, saves 66 % on made-up spot prices, lower bound $1.5040/h, "
+        "costs 7.8 % more"
     )
     # A PodDisruptionBudget that allows nothing holds the three nodes of payments.
     assert said[1].startswith("consolidated: $1.9096/h, 10 nodes")
@@ -205,7 +209,7 @@ def test_a_report_ends_with_what_to_do(report_of: Callable[[str], Report]) -> No
         listed[0],
     )
     text = " ".join(Text(found.page).words)
-    assert "what consolidation saves in NodePool batch, NodePool general, $2.8978/h" in text
+    assert "what consolidation saves in NodePool batch, NodePool general, $2.6720/h" in text
     assert "kind: NodePool" in found.page
     assert "Savings overlap: do not add them." in found.page
     together = " ".join(Text(report_of("node-groups").page).words)
@@ -268,6 +272,26 @@ def test_nodes_of_windows_are_left_out_as_prices_are_those_of_linux(tmp_path: Pa
     text = " ".join(Text(page).words)
     assert "is what 1 node cost" in text
     assert "Prices are known of Linux alone: 1 node of windows and 1 pod are in none" in text
+
+
+def test_what_a_dump_lacks_is_said_on_the_terminal_and_rests_on_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [
+        node(f"n{n}", of_type, "a", {"karpenter.sh/nodepool": "web"})
+        for n, of_type in enumerate(("m5.large", "m5.large", "m0.large"))
+    ]
+    page = written(tmp_path, [*nodes, *workload("shop", "web", 3, nodes, "100m", "1Gi")])
+    lines = capsys.readouterr().out.splitlines()
+    for beginning in (
+        "note: The catalogue has no price for 1 × m0.large: 1 node and 1 pod are in none",
+        "note: No PodDisruptionBudget was read: those of the cluster may forbid some of what",
+        "note: NodePool web was not read: what it may launch is taken from its nodes, and whether",
+    ):
+        assert any(line.startswith(beginning) for line in lines)
+    text = " ".join(Text(page).words)
+    assert "only by moves that annotations allow now." in text
+    assert "Nobody has to do anything" not in text
 
 
 def test_a_well_packed_cluster_is_told_so(tmp_path: Path) -> None:
@@ -349,22 +373,37 @@ def test_a_running_cluster_is_read_with_live_prices(
         asked.append(region)
         return MadeCatalog(text=embedded_text(), region=region, deployed=False)
 
-    def read(kubeconfig: str | None, notes: list[str]) -> Iterable[Object]:
+    def read(kubeconfig: str | None, unread: dict[str, str]) -> Iterable[Object]:
         asked.append(kubeconfig)
-        notes.append("PodDisruptionBudget: may not be read")
+        unread["PodDisruptionBudget"] = "is forbidden"
         return [node("a", "m5.large", "a", {})]
 
-    target = tmp_path / "r.html"
+    target, config = tmp_path / "r.html", tmp_path / "k.yaml"
+    of_context = {"cluster": "c", "user": "u"}
+    config.write_text(json.dumps({
+        "current-context": "stage",
+        "contexts": [{"name": name, "context": of_context} for name in ("prod", "stage")],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1"}}],
+        "users": [{"name": "u", "user": {}}],
+    }))  # fmt: skip
     assert run(
-        "--kubeconfig", "k.yaml", "--live-prices", "--output", str(target), read=read, make=make
+        "--kubeconfig", str(config), "--live-prices", "--output", str(target), read=read, make=make
     ) == 0  # fmt: skip
-    assert asked == ["k.yaml", "us-east-1"]
+    assert asked == [str(config), "us-east-1"]
     page = target.read_text(encoding="utf-8")
+    assert "What stage costs" in page
     assert re.search(r"Read at \d{4}-\d\d-\d\d \d\d:\d\d UTC\.", page)
     assert "those that ship with Dovetail" not in page
     assert "made-up" not in page
-    assert "<li>PodDisruptionBudget: may not be read</li>" in page
+    denied = "PodDisruptionBudget: may not be read, so none is known: is forbidden"
+    assert f"<li>{denied}</li>" in page
     assert capsys.readouterr().out.endswith(f"written to {target}\n")
+    target.unlink()
+    named = ("--kubeconfig", str(config), "--context", "prod", "--output", str(target))
+    assert run(*named, read=read) == 0
+    assert "What prod costs" in target.read_text(encoding="utf-8")
+    assert run("--kubeconfig", "none", "--output", str(target), read=read) == 0
+    assert "What this cluster costs" in target.read_text(encoding="utf-8")
 
 
 def refused(tmp_path: Path, objects: list[Object], *words: str, **fakes: Any) -> int:
@@ -385,6 +424,8 @@ def test_what_cannot_be_read_is_one_line(
     assert not (tmp_path / "r.html").exists()
     assert run("-f", "dump.json", "--output", str(tmp_path / "missing" / "r.html")) == 2
     assert "--output" in capsys.readouterr().err
+    assert run("-f", "dump.json", "--output", str(tmp_path / "r.xlsx")) == 2
+    assert ".xlsx is not written: name one of .html, .json, .csv" in capsys.readouterr().err
 
 
 def test_prices_of_another_region_are_refused_with_what_to_run(
@@ -468,25 +509,34 @@ def test_the_report_is_written_for_programs_by_the_name_of_its_file(tmp_path: Pa
     for name in ("a.json", "a.csv"):
         assert run("-f", str(dump), "--output", str(tmp_path / name)) == 0
     found = json.loads((tmp_path / "a.json").read_text())
+    running = found["plans"]["as it runs"]
     head, *lines = (tmp_path / "a.csv").read_text().splitlines()
-    assert head == "plan,pool_kind,pool,nodes,dollars_per_hour,saved_dollars_per_hour"
+    assert head == (
+        "plan,pool_kind,pool,nodes,dollars_per_hour,saved_dollars_per_hour,"
+        "saving_rests_on_made_up_spot_prices"
+    )
     plans = [row for row in csv.reader(lines) if not row[0].startswith("action: ")]
     assert {row[0] for row in plans} == set(found["plans"])
-    running = found["plans"]["as it runs"]
+    for name, one in found["plans"].items():
+        of_plan = [row for row in plans if row[0] == name]
+        saved = running["cost_micros_per_hour"] - one["cost_micros_per_hour"]
+        assert round(sum(float(row[5]) for row in of_plan) * 1_000_000) == saved
+        assert ("yes" in {row[6] for row in of_plan}) == one["saving_rests_on_spot_prices"]
     assert sum(found["namespaces"].values()) == running["cost_micros_per_hour"]
     now = [line.split(",") for line in lines if line.startswith("as it runs,")]
     assert sum(int(row[3]) for row in now) == running["nodes"]
     dollars = sum(float(row[4]) for row in now)
     assert round(dollars * 1_000_000) == running["cost_micros_per_hour"]
-    saved = [float(row[-1]) for row in csv.reader(lines) if row[0].startswith("action: ")]
-    assert [round(one * 1_000_000) for one in saved] == [
-        one["saving_micros_per_hour"] for one in found["actions"]
+    listed = [row for row in csv.reader(lines) if row[0].startswith("action: ")]
+    assert [(round(float(row[5]) * 1_000_000), row[6] == "yes") for row in listed] == [
+        (one["saving_micros_per_hour"], one["saving_rests_on_spot_prices"])
+        for one in found["actions"]
     ]
     assert found["rules"][0]["workload"] == "reports/crunch"
     assert found["rules_not_tried"] == []
     assert found["spot_prices_are_made_up"]
     resting = {name for name, one in found["plans"].items() if one["saving_rests_on_spot_prices"]}
-    assert resting == {"consolidated", "repacked", "other types", "spot"}
+    assert resting == {name.value for name in Alternative}
     resting = {one["title"] for one in found["actions"] if one["saving_rests_on_spot_prices"]}
     assert "managed node group general: allow spot instances beside on-demand ones" in resting
     assert "managed node group general: remove 9 of 15 nodes" not in resting

@@ -54,12 +54,27 @@ class Manifests(Struct, frozen=True, kw_only=True):
     """What the API server has.
 
     Attributes:
-        declared: The NodePools and Provisioners.
+        declared: The NodePools and Provisioners whose nodes Dovetail can plan.
+        others: Those whose nodes it cannot plan; with a NodePool's kind those of EKS Auto Mode.
         pod_specs: The specs of pods, by namespace/name.
     """
 
     declared: Mapping[Pool, Raw] = field(default_factory=dict)
+    others: Mapping[Pool, Raw] = field(default_factory=dict)
     pod_specs: Mapping[str, Raw] = field(default_factory=dict)
+
+    def of_pool(self, pool: Pool) -> Raw | None:
+        """Return the object that declares a pool, None where none was read."""
+        kind = PoolKind.NODE_POOL if pool.kind == PoolKind.AUTO_MODE else pool.kind
+        own = Pool(kind, pool.name)
+        return self.declared.get(own) or self.others.get(own)
+
+    def is_fixed(self, pool: Pool) -> bool:
+        """Return whether a pool keeps a fixed number of nodes, which nothing consolidates.
+
+        Source: https://karpenter.sh/docs/concepts/nodepools/#specreplicas (2026-12).
+        """
+        return _is_fixed(self.of_pool(pool) or {})
 
 
 class RunningCluster(Struct, frozen=True, kw_only=True):
@@ -88,8 +103,13 @@ def read_running_cluster(documents: Sequence[Document], catalog: Catalog) -> Run
             Region than the catalogue.
         InputError: If there is no node.
     """
-    notes: list[str] = []
-    usable = usable_documents(documents, catalog, notes)
+    fixed = {found.name for found in documents if _is_fixed(found.raw)}
+    notes = [
+        f"NodePool {name} keeps a fixed number of nodes (spec.replicas): they stay as they are"
+        for name in sorted(fixed)
+    ]
+    planned = [found for found in documents if not _is_fixed(found.raw)]
+    usable = usable_documents(planned, catalog, notes)
     known = [found for found in usable if found.kind in _READ]
     snapshot = read_snapshot(known, catalog).snapshot
     if not snapshot.nodes:
@@ -117,6 +137,11 @@ def read_running_cluster(documents: Sequence[Document], catalog: Catalog) -> Run
     )
 
 
+def _is_fixed(raw: Raw) -> bool:
+    """Return whether a NodePool says how many nodes it has."""
+    return raw.get("kind") == V1.owner_kind and mapping(raw.get("spec")).get("replicas") is not None
+
+
 def _manifests(documents: Iterable[Document], snapshot: ClusterSnapshot) -> Manifests:
     """Return what the API server has of pods, and of the NodePools and Provisioners in use."""
     used = {Pool(PoolKind(owner.kind), owner.name) for owner in snapshot.provisioners}
@@ -127,6 +152,7 @@ def _manifests(documents: Iterable[Document], snapshot: ClusterSnapshot) -> Mani
     }
     return Manifests(
         declared={pool: raw for pool, raw in named.items() if pool in used},
+        others={pool: raw for pool, raw in named.items() if pool not in used},
         pod_specs={
             f"{found.namespace}/{found.name}": mapping(found.raw.get("spec"))
             for found in documents

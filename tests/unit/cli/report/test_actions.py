@@ -24,7 +24,7 @@ from functions.cli.report.edited_manifests import (
     patch_without,
     with_requirements,
 )
-from functions.cli.report.edits import edits_of, with_edits
+from functions.cli.report.edits import dropped_text, edits_of, with_edits
 from functions.cli.report.owners import owners_of, pools_of, within_architectures
 from functions.cli.report.repacking import Outcome, Repacking, cheaper_of, joined
 from functions.cli.report.rules import rules_cost
@@ -128,7 +128,7 @@ def test_the_yaml_of_an_edit_is_the_declared_object_with_one_requirement_changed
 
 
 def test_pods_that_a_budget_holds_are_an_action_of_their_own() -> None:
-    found = action(of_karpenter(), "free 3 nodes that pods or annotations keep")
+    found = action(of_karpenter(), "after freeing 3 nodes that pods or annotations keep")
     assert "PodDisruptionBudget ledger holds pod payments/ledger-0" in found.how
     assert found.manifest == ""
 
@@ -239,6 +239,30 @@ def test_each_edit_gives_yaml_that_reads_as_what_was_planned() -> None:
         again = decode_node_pool(with_requirements(raw, owner.requirements, planned), classes)
         assert again.requirements == planned
     assert not list(edits_of(with_edits(owner, edits), snapshot))
+
+
+def test_the_risk_of_an_edit_names_what_it_drops() -> None:
+    generation, category = (
+        f"karpenter.k8s.aws/instance-{key}" for key in ("generation", "category")
+    )
+    sizes = {"key": SIZE, "operator": "NotIn", "values": ["24xlarge"]}
+    newer = {"key": generation, "operator": "Gt", "values": ["4"]}
+    cpus = {"key": "karpenter.k8s.aws/instance-cpu", "operator": "Lt", "values": ["17"]}
+    exists = {"key": FAMILY, "operator": "Exists"}
+    before = decode_node_pool(
+        node_pool("web", needs(category, "m"), sizes, newer, cpus, exists), {"default": NODE_CLASS}
+    ).requirements
+    kept = [item for item in before if item.key.endswith("tenancy")]
+    wider = Requirement.of(category, "c", "m", "r"), Requirement.parse(generation, "Gt", ["2"])
+    after = Requirements.of((*kept, *wider))
+    dropped = dropped_text(before, after)
+    assert sorted(dropped.split("; ")) == [
+        "instance-category in m (then in c, m, r)",
+        "instance-cpu < 17",
+        "instance-family exists",
+        "instance-generation > 4 (then > 2)",
+        "instance-size not in 24xlarge",
+    ]
 
 
 def test_what_the_api_server_wrote_is_left_out_of_yaml() -> None:
@@ -373,8 +397,54 @@ def test_what_an_autoscaler_does_by_itself_is_no_action() -> None:
     assert [pool.name for pool in report.actions.by_themselves] == ["batch", "general"]
     saved = report.running.cost_micros_per_hour
     saved -= report.alternatives[Alternative.CONSOLIDATED].cost_micros_per_hour
-    assert report.actions.by_themselves_micros_per_hour == saved
-    assert not any("nodes by" in found.title for found in report.actions.listed)
+    gate = action(report, "with the feature gate SpotToSpotConsolidation")
+    # Of batch, which runs on spot, Karpenter only removes nodes unless the gate is on.
+    assert gate.pool.name == "batch"
+    assert gate.how.startswith("Set settings.featureGates.spotToSpotConsolidation")
+    by_themselves = report.actions.by_themselves_micros_per_hour
+    assert by_themselves == saved - gate.saving_micros_per_hour > 0
+
+
+def test_what_blocks_nodes_that_no_autoscaler_consolidates_is_freed_together_with_their_edit() -> (
+    None
+):
+    nodes = pool_nodes(4)
+    pool = node_pool("web", needs(FAMILY, "m5"), needs(HOW, "on-demand"))
+    pool["spec"]["disruption"] = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"}
+    pods = workload("shop", "web", 4, nodes, "500m", "1Gi")
+    report = reported(pool, NODE_CLASS, *nodes, *pods, budget("shop", "web", 0))
+    assert report.actions.by_themselves == ()
+    (found,) = (one for one in report.actions.listed if "consolidation" in one.title)
+    assert found.title.endswith(", after freeing 4 nodes that pods or annotations keep")
+    assert "PodDisruptionBudget web holds pod shop/web-0" in found.how
+    disruption = yaml.safe_load(found.manifest)["spec"]["disruption"]
+    assert disruption["consolidationPolicy"] == "WhenEmptyOrUnderutilized"
+
+
+def test_of_a_node_pool_that_was_not_read_consolidation_is_conditional() -> None:
+    nodes = pool_nodes(4)
+    report = reported(*nodes, *workload("shop", "web", 4, nodes, "500m", "1Gi"))
+    assert report.unread == (Pool(PoolKind.NODE_POOL, "web"),)
+    assert report.actions.by_themselves == ()
+    found = action(report, "let consolidation")
+    assert found.title.endswith("nodes, unless it does so already")
+    assert found.how.startswith("The report could not read NodePool web, so it does not know")
+
+
+def test_nodes_of_a_fixed_number_stay_as_they_are() -> None:
+    fixed = node_pool("web", needs(FAMILY, "m5"), needs(HOW, "on-demand"))
+    fixed["spec"]["replicas"] = 4
+    nodes = pool_nodes(4)
+    pods = workload("shop", "web", 4, nodes, "500m", "1Gi", **spread("web", HOST))
+    report = reported(fixed, NODE_CLASS, *nodes, *pods)
+    assert report.actions.listed == report.rules.rules == ()
+    assert {outcome.nodes for outcome in report.alternatives.values()} == {report.running.nodes}
+    found = read_running_cluster(
+        [Document(where="d", raw=raw) for raw in (fixed, NODE_CLASS, *nodes)], CATALOG
+    )
+    assert found.notes == (
+        "NodePool web keeps a fixed number of nodes (spec.replicas): they stay as they are",
+    )
 
 
 @pytest.mark.parametrize(
@@ -425,7 +495,7 @@ def test_what_blocks_nodes_that_are_full_is_no_action() -> None:
     wide = workload("shop", "api", 2, nodes[1:], "100m", "1Gi")
     report = reported(*nodes, *full, *wide, budget("shop", "web", 0))
     assert report.alternatives[Alternative.CONSOLIDATED].blocked
-    assert not any("keep from consolidation" in found.title for found in report.actions.listed)
+    assert not any("after freeing" in found.title for found in report.actions.listed)
 
 
 def test_a_workload_that_is_not_known_as_written_is_edited_where_it_is_defined() -> None:
