@@ -47,8 +47,8 @@ _PLAN_TEXT: Final = """\
 Prints the nodes Dovetail would launch for the pods that wait, with a proven lower bound.
 Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, Provisioners,
 AWSNodeTemplates, NodePools and EC2NodeClasses (karpenter.sh/v1), PersistentVolumes, claims,
-StorageClasses, CSINodes, Namespaces, PriorityClasses, RuntimeClasses and
-PodDisruptionBudgets, one or many in a file, as YAML or JSON, also what
+StorageClasses, CSINodes, Namespaces, PriorityClasses, RuntimeClasses, PodDisruptionBudgets,
+HorizontalPodAutoscalers and ScaledObjects, one or many in a file, as YAML or JSON, also what
 `kubectl get -o json` prints. Needs no cluster and no AWS; with --context or --kubeconfig it
 reads a running cluster besides, whatever scales it, and writes nothing there.
 
@@ -345,6 +345,7 @@ def _refuse(arguments: argparse.Namespace, beside: str, *options: str) -> None:
 def _scenarios(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import scenarios  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
+    from functions.cli.plan.reading.autoscalers import with_autoscaled_replicas  # noqa: PLC0415
     from functions.cli.plan.scenarios_command import TODAY, scenarios_text  # noqa: PLC0415
     from functions.cli.plan.without_place import Planned  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
@@ -356,7 +357,7 @@ def _scenarios(arguments: argparse.Namespace) -> int:
     documents = _documents(arguments, arguments.filename, catalog, notes)
     now = datetime.fromisoformat(catalog.date).replace(tzinfo=UTC)
     asked = list(scenarios.asked_scenarios(arguments, documents, now))
-    planned = scenarios.without_autoscalers(documents)
+    planned = with_autoscaled_replicas(documents, notes)
     columns = []
     for scenario in (scenarios.Scenario(name=TODAY), *asked):
         of = read_catalog(scenario.catalog, setup) if scenario.catalog else catalog

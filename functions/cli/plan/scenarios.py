@@ -12,7 +12,7 @@ from cronsim import CronSim, CronSimError
 from msgspec import Struct
 
 from functions.cli.input_error import InputError
-from functions.cli.plan.reading.autoscalers import is_autoscaler, replica_bounds
+from functions.cli.plan.reading.autoscalers import is_autoscaler, replica_bounds, with_replicas
 from functions.cli.plan.reading.checks import required_section
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.workloads import Key, is_workload, job_pods, key_of
@@ -73,11 +73,6 @@ def asked_scenarios(
         yield Scenario(name=f"without {zone}", of_snapshot=_without(zone))
     for name in dict.fromkeys(arguments.other_catalog or ()):
         yield Scenario(name=name, catalog=name)
-
-
-def without_autoscalers(documents: Documents) -> Documents:
-    """Return the documents without autoscalers of pods, which no plan reads itself."""
-    return [document for document in documents if not is_autoscaler(document)]
 
 
 def without_spot(snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -165,15 +160,11 @@ def _counts(written: str, documents: Documents) -> dict[Key, int]:
 
 
 def _with_replicas(counts: Mapping[Key, int]) -> Callable[[Documents], Documents]:
-    """Return a function that gives workloads other numbers of replicas; a Job its parallelism."""
+    """Return a function that gives workloads other numbers of replicas."""
 
     def change(document: Document) -> Document:
-        key = key_of(document)
-        if key not in counts:
-            return document
-        field = "parallelism" if document.kind == "Job" else "replicas"
-        spec = {**mapping(document.raw.get("spec")), field: counts[key]}
-        return replace(document, raw={**document.raw, "spec": spec})
+        count = counts.get(key_of(document))
+        return document if count is None else with_replicas(document, count)
 
     return lambda documents: list(map(change, documents))
 
