@@ -63,7 +63,8 @@ def test_the_json_has_exactly_the_agreed_keys(
     validate("plan-output", document)
     assert list(document) == [
         *("version", "nodes", "existing", "unschedulable"),
-        *("cost_micros_per_hour", "lower_bound_micros_per_hour", "bound_is_close"),
+        *("cost_micros_per_hour", "cost_without_jobs_micros_per_hour"),
+        *("lower_bound_micros_per_hour", "bound_is_close"),
         *("preferences", "elapsed_ms"),
     ]
     first = document["nodes"][0]

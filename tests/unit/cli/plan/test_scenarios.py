@@ -10,6 +10,7 @@ import pytest
 from tests.unit.cli.running import (
     catalogue_of,
     container,
+    cron_job,
     deployment,
     node,
     pod,
@@ -41,17 +42,6 @@ SCALED_OBJECT = {
     "metadata": {"name": "web"},
     "spec": {"maxReplicaCount": 7, "scaleTargetRef": {"name": "web"}},
 }
-
-
-def cron_job(name: str, schedule: str, pods: int, **spec: object) -> dict[str, object]:
-    template = {"spec": {"restartPolicy": "Never", "containers": [container()]}}
-    job = {"spec": {"parallelism": pods, "completions": pods, "template": template}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": name},
-        "spec": {"schedule": schedule, "jobTemplate": job, **spec},
-    }
 
 
 @pytest.fixture
