@@ -265,9 +265,9 @@ def _row(node: PlannedNode) -> tuple[str, ...]:
     allocatable = first.allocatable
     other = [f"{name} {used[name]}/{amount}" for name, amount in allocatable.items if "/" in name]
     types = list(dict.fromkeys(option.offering.instance_type for option in node.options))
-    shown = ", ".join(types[1 : 1 + _TYPES_SHOWN])
-    more = f", {len(types) - 1 - _TYPES_SHOWN} more" if len(types) > 1 + _TYPES_SHOWN else ""
-    options = f"{len(node.options)}" + (f": also {shown}{more}" if shown else "")
+    shown = first_names(types[1:], _TYPES_SHOWN)
+    offerings = counted(len(node.options), "offering")
+    options = offerings if len(types) == 1 else f"{offerings}, {len(types)} types: also {shown}"
     return (
         first.offering.instance_type,
         first.offering.zone,

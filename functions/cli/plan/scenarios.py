@@ -18,7 +18,7 @@ from functions.cli.plan.reading.workloads import Key, is_workload, job_pods, key
 from shared.disruption.simulate import as_pending
 from shared.manifests.raw_json import mapping
 from shared.model import labels as keys
-from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.nearest import nearest
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
@@ -76,17 +76,18 @@ def asked_scenarios(
 
 def without_spot(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Return the snapshot in which EC2 has no spot capacity; nodes that are there stay."""
-    spot = frozenset(
-        OfferingKey(
-            instance_type=instance_type.name,
-            zone=offering.zone,
-            capacity_type=offering.capacity_type,
+    left = (
+        replace(
+            instance_type,
+            offerings=tuple(
+                offering
+                for offering in instance_type.offerings
+                if offering.capacity_type != CapacityType.SPOT
+            ),
         )
         for instance_type in snapshot.instance_types
-        for offering in instance_type.offerings
-        if offering.capacity_type == CapacityType.SPOT
     )
-    return replace(snapshot, unavailable=snapshot.unavailable | spot)
+    return replace(snapshot, instance_types=tuple(left))
 
 
 def without_zone(snapshot: ClusterSnapshot, zone: str) -> ClusterSnapshot:
