@@ -66,7 +66,7 @@ def _limit(text: str | None) -> Callable[[int], int] | None:
         return None
     found = _INCREASE.fullmatch(text)
     if found is None:
-        raise InputError(f"--max-increase {text}: give percent as 5%, or dollars a month as 100")
+        raise InputError(f"--max-increase {text}: write 5% for percent, 5 for dollars a month")
     amount = float(found["amount"])
     if found["percent"]:
         return lambda before: int(before * amount / 100)

@@ -231,10 +231,13 @@ def _interruptible(
 def _plan(arguments: argparse.Namespace) -> int:
     if arguments.diff:
         return _diff(arguments)
-    if arguments.max_increase or not (arguments.filename or _names_cluster(arguments)):
+    if arguments.max_increase is not None:
         raise InputError(
-            "name manifests with -f, or a cluster with --context; --max-increase needs --diff"
+            f"--max-increase {arguments.max_increase}: limits what a change costs: name its two "
+            "sides with --diff; 5% is percent, 5 is dollars a month"
         )
+    if not (arguments.filename or _names_cluster(arguments)):
+        raise InputError("name manifests with -f, or a cluster with --context")
     if any(getattr(arguments, option) for option in _SCENARIOS):
         return _scenarios(arguments)
     if arguments.cost_of_rules:
@@ -337,7 +340,8 @@ def _settings(arguments: argparse.Namespace) -> tuple["InstanceSetup | None", "P
 
     setup, others = instance_setup(arguments.settings)
     given = [*(["thorough=true"] if arguments.thorough else []), *others]
-    return setup, with_settings(PackingSettings(), given)
+    others_known = [name for name, _, _ in described_instance_settings()]
+    return setup, with_settings(PackingSettings(), given, others_known)
 
 
 def _refuse(arguments: argparse.Namespace, beside: str, *options: str) -> None:
