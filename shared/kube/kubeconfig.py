@@ -21,6 +21,7 @@ from shared.kube.api import KubeApi
 from shared.kube.bounds import POOLS
 from shared.kube.connection import SOCKET_OPTIONS, TIMEOUT, tls_context
 from shared.model.errors import PermanentError
+from shared.model.nearest import nearest_first
 
 # The client does not check the structure of a kubeconfig; these errors mean that it is wrong.
 _NO_FORM: Final = (TypeError, AttributeError, ValueError, LookupError, RecursionError)
@@ -71,6 +72,8 @@ def connect_kubeconfig(
                 config_file=path, context=context, client_configuration=configuration
             )
     except _UNUSABLE as error:
+        if missing := _missing_context(path, context):
+            raise PermanentError(f"kubeconfig {path}: {missing}") from error
         reason = _line(error)
         if isinstance(error, _NO_FORM):
             reason = f"is no kubeconfig ({reason})"
@@ -87,6 +90,19 @@ def connect_kubeconfig(
             "log in, as with aws sso login, or install it"
         )
     return _api(configuration, timeout, kind)
+
+
+def _missing_context(path: str, context: str | None) -> str:
+    """Return that no context has that name, and which there are; empty if one has, or none is."""
+    try:
+        config: Any = KubeConfigMerger(path).config  # type: ignore[no-untyped-call]
+        wanted = str(context or config["current-context"])
+        known = [str(entry["name"]) for entry in config["contexts"].value]
+    except _UNUSABLE:
+        return ""
+    if wanted in known or not known:
+        return ""
+    return f"no context {wanted}; there are: {', '.join(nearest_first(wanted, known))}"
 
 
 def _line(error: object) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -123,7 +124,13 @@ def _answer_unattached(arguments: argparse.Namespace, kind: str, name: str) -> i
     dump = dump_cluster(arguments.kubeconfig, unread, arguments.context)
     documents = [Document(where="cluster", raw=raw) for raw in dump]
     running = read_running_cluster(documents, read_catalog(None))
-    why = WhyUnattached(running, past_events(arguments.kubeconfig, arguments.context))
+    options = "".join(
+        f" --{name} {shlex.quote(value)}"
+        for name, value in (("kubeconfig", arguments.kubeconfig), ("context", arguments.context))
+        if value
+    )
+    events = past_events(arguments.kubeconfig, arguments.context)
+    why = WhyUnattached(running, events, arguments.context or "", options)
     code = _print(arguments, _answer_about(why, why, kind, name))
     notes = (*unread_notes(unread), *running.notes)
     sys.stderr.write(printable_text(f"note: {note}" for note in notes))

@@ -22,7 +22,6 @@ _MOST_EVENTS: Final = 20
 _OTHER: Final = (
     "whatever scales this cluster: Dovetail is not attached to it, and says what it would plan"
 )
-_REPORT: Final = "dovetail report says what the nodes could cost"
 
 # Returns the Events of an object of a kind, namespace and name, oldest first.
 EventsOf = Callable[[str, str, str], tuple[PastEvent, ...]]
@@ -31,8 +30,22 @@ EventsOf = Callable[[str, str, str], tuple[PastEvent, ...]]
 class WhyUnattached:
     """Answers from what a running cluster shows, without ledger and AWS; changes nothing."""
 
-    def __init__(self, running: RunningCluster, events_of: EventsOf) -> None:
-        self._name = running.name or "of this kubeconfig"
+    def __init__(
+        self,
+        running: RunningCluster,
+        events_of: EventsOf,
+        context: str = "",
+        options: str = "",
+    ) -> None:
+        """Initialize.
+
+        Args:
+            context: Name of the cluster where nothing in it says one.
+            options: Those of kubectl and of `dovetail` that name the cluster, each after a blank.
+        """
+        self._name = running.name or context or "of this kubeconfig"
+        self._kubectl = f"kubectl{options}"
+        self._report = f"dovetail report{options} says what the nodes could cost"
         self._snapshot = running.snapshot
         self._budgets = running.budgets
         self._nodes = {node.name: node for node in inventory(running.snapshot)}
@@ -46,7 +59,7 @@ class WhyUnattached:
         """
         pod = next((one for one in self._pods if one.key == f"{namespace}/{name}"), None)
         if pod is None:
-            raise self._not_found(f"pod/{namespace}/{name}", f"kubectl -n {namespace} get pods")
+            raise self._not_found(f"pod/{namespace}/{name}", f"-n {namespace} get pods")
         return replace(
             self._of_pod(pod),
             subject=f"pod/{pod.key}",
@@ -61,7 +74,7 @@ class WhyUnattached:
         """
         node = self._nodes.get(name)
         if node is None:
-            raise self._not_found(f"node/{name}", "kubectl get nodes")
+            raise self._not_found(f"node/{name}", "get nodes")
         names = first_names(sorted(pod.key for pod in node.pods), _NAMED)
         return Answer(
             subject=f"node/{name}",
@@ -73,7 +86,7 @@ class WhyUnattached:
                 if one.name == name
                 for line in node_outlook(self._snapshot, self._budgets, one)
             ),
-            helps=(_REPORT,),
+            helps=(self._report,),
             events=self._events("Node", "", name),
         )
 
@@ -86,7 +99,7 @@ class WhyUnattached:
         key = f"{namespace}/{name}"
         found = [pod for pod in self._pods if belongs(pod, kind, key)]
         if not found:
-            raise self._not_found(f"{kind}/{key}", f"kubectl -n {namespace} get pods")
+            raise self._not_found(f"{kind}/{key}", f"-n {namespace} get pods")
         waiting = [pod for pod in found if not pod.node_name]
         nodes = {pod.node_name for pod in found if pod.node_name}
         placed = f"{counted(len(found) - len(waiting), 'pod')} on {counted(len(nodes), 'node')}"
@@ -106,12 +119,12 @@ class WhyUnattached:
         nodes = [node for node in self._nodes.values() if node.pool.name == name]
         declared = any(owner.name == name for owner in self._snapshot.provisioners)
         if not nodes and not declared:
-            raise self._not_found(f"{kind}/{name}", f"kubectl get {kind}s")
+            raise self._not_found(f"{kind}/{name}", f"get {kind}s")
         return Answer(
             subject=f"{kind}/{name}",
             state=f"has {_fleet(nodes)}",
             current=tuple(_described(node) for node in nodes[:_MOST_EVENTS]),
-            helps=(_REPORT,),
+            helps=(self._report,),
         )
 
     def cluster(self) -> Answer:
@@ -126,7 +139,7 @@ class WhyUnattached:
                 *(f"{pool}: {_fleet(nodes)}" for pool, nodes in pools.items()),
                 f"{counted(len(waiting), 'pod')} waiting{f': {names}' if names else ''}",
             ),
-            helps=(_REPORT,),
+            helps=(self._report,),
         )
 
     @property
@@ -151,7 +164,9 @@ class WhyUnattached:
         return self._events_of(kind, namespace, name)[-_MOST_EVENTS:]
 
     def _not_found(self, subject: str, lists: str) -> NotFoundError:
-        return NotFoundError(f"{subject}: not in cluster {self._name}; {lists} lists what there is")
+        return NotFoundError(
+            f"{subject}: not in cluster {self._name}; {self._kubectl} {lists} lists what there is"
+        )
 
 
 def _described(node: FilledNode) -> str:

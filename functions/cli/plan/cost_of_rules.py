@@ -8,6 +8,7 @@ from typing import Final
 import yaml
 from msgspec import Struct
 
+from functions.cli.plan.job_pods import is_of_job
 from functions.cli.plan.svg_plan import workload_of
 from functions.cli.plan.what_if import PlanTotals, totals
 from functions.cli.printable_text import aligned, markdown_table, printable_text
@@ -47,11 +48,13 @@ class Rule(Struct, frozen=True, kw_only=True):
     """A scheduling rule of all pods of a workload.
 
     Attributes:
+        of_job: Whether the workload is a Job or a CronJob.
         key: The topology key; empty where the kind has none.
         dropped: Returns the constraints of a pod without the rule.
     """
 
     workload: str
+    of_job: bool
     kind: RuleKind
     key: str
     dropped: Callable[[Scheduling], Scheduling]
@@ -66,6 +69,7 @@ class RuleCost(Struct, frozen=True, kw_only=True):
     """What a rule costs, in micro-dollars per hour.
 
     Attributes:
+        of_job: Whether it costs so much only while a Job or CronJob runs.
         pods_left_out: The number of pods that have a place only without it.
         without: The totals of the plan without it.
     """
@@ -75,6 +79,7 @@ class RuleCost(Struct, frozen=True, kw_only=True):
     cost_micros_per_hour: int
     pods_left_out: int
     without: PlanTotals
+    of_job: bool = False
 
 
 def rules_of(snapshot: ClusterSnapshot) -> tuple[Rule, ...]:
@@ -84,7 +89,13 @@ def rules_of(snapshot: ClusterSnapshot) -> tuple[Rule, ...]:
         pods.setdefault(workload_of(pod), []).append(pod)
     names = sorted(pods, key=lambda name: (-len(pods[name]), name))
     return tuple(
-        Rule(workload=workload, kind=kind, key=key, dropped=dropped)
+        Rule(
+            workload=workload,
+            of_job=is_of_job(pods[workload][0]),
+            kind=kind,
+            key=key,
+            dropped=dropped,
+        )
         for workload in names
         for kind, key, dropped in _dropped(pods[workload][0].scheduling)
     )
@@ -137,6 +148,7 @@ def costs_of_rules(
         found.append(
             RuleCost(
                 workload=rule.workload,
+                of_job=rule.of_job,
                 rule=rule.name,
                 cost_micros_per_hour=cost,
                 pods_left_out=max(len(plan.unschedulable) - without.waiting, 0),
@@ -180,7 +192,9 @@ def _row(one: RuleCost, today: PlanTotals) -> tuple[str, ...]:
         one.workload,
         one.rule,
         _dollars(one.cost_micros_per_hour),
-        f"${one.cost_micros_per_hour * HOURS_A_MONTH / MICROS:,.2f}",
+        "while it runs"
+        if one.of_job
+        else f"${one.cost_micros_per_hour * HOURS_A_MONTH / MICROS:,.2f}",
         f"{nodes:,} ({nodes - today.nodes:+,}){placed}",
     )
 

@@ -15,8 +15,11 @@ from typing import Final
 import yaml
 
 from functions.cli.input_error import InputError
+from functions.cli.plan.job_runs import WITHOUT_JOBS, job_run_lines
 from functions.cli.plan.manifest_diff import Change, ManifestDiff, diff
-from functions.cli.plan.without_place import Planned, without_place_lines
+from functions.cli.plan.planned import Planned
+from functions.cli.plan.scenarios import CRON_PEAK
+from functions.cli.plan.without_place import without_place_lines
 from functions.cli.printable_text import aligned, markdown_table, printable_text
 from shared.model.codec import to_plain
 from shared.model.dollars_and_counts import HOURS_A_MONTH, MICROS
@@ -44,9 +47,12 @@ def run_diff(arguments: argparse.Namespace, planned: Plans) -> int:
     limit = _limit(arguments.max_increase)
     with TemporaryDirectory(prefix="dovetail-") as folder:
         old, new = _sides(arguments.diff, arguments.filename or [], Path(folder))
-        found = diff(planned(old), planned(new))
-    sys.stdout.write(_text(found, arguments.output))
-    if limit is not None and found.increase_micros_per_hour > limit(found.cost[0]):
+        before, after = planned(old), planned(new)
+    found = diff(before, after)
+    sys.stdout.write(_text(found, tuple(job_run_lines(after)), arguments.output))
+    at_peak = CRON_PEAK in (arguments.at or ())
+    old_cost, new_cost = found.cost if at_peak else found.cost_without_jobs
+    if limit is not None and new_cost - old_cost > limit(old_cost):
         sys.stderr.write(
             f"dovetail plan: costs more than --max-increase {arguments.max_increase}\n"
         )
@@ -60,7 +66,7 @@ def _limit(text: str | None) -> Callable[[int], int] | None:
         return None
     found = _INCREASE.fullmatch(text)
     if found is None:
-        raise InputError(f"--max-increase {text}: give percent as 5%, or dollars a month as 100")
+        raise InputError(f"--max-increase {text}: write 5% for percent, 5 for dollars a month")
     amount = float(found["amount"])
     if found["percent"]:
         return lambda before: int(before * amount / 100)
@@ -101,12 +107,12 @@ def _of_revision(revision: str, files: Sequence[str], folder: Path) -> list[str]
     return [str(folder / name) for name in files]
 
 
-def _text(found: ManifestDiff, output: str) -> str:
+def _text(found: ManifestDiff, jobs: Sequence[str], output: str) -> str:
     if output == "json":
         return json.dumps(to_plain(found), indent=2) + "\n"
     if output == "yaml":
         return str(yaml.safe_dump(to_plain(found), sort_keys=False))
-    sections, left = list(_sections(found)), list(without_place_lines(found.no_place))
+    sections, left = list(_sections(found)), [*jobs, *without_place_lines(found.no_place)]
     if output == "markdown":
         lines = [line for title, rows in sections for line in _markdown(title, rows)]
         return printable_text([*lines, *(f"- {line}" for line in left)])
@@ -118,18 +124,23 @@ def _text(found: ManifestDiff, output: str) -> str:
 
 
 def _sections(found: ManifestDiff) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    old, new = (cost * HOURS_A_MONTH for cost in found.cost)
+    always = found.cost_without_jobs
+    old, new = (cost * HOURS_A_MONTH for cost in always)
+    of_what, rows = "", [_costs("$/h", *found.cost)]
+    if always != found.cost:
+        of_what = WITHOUT_JOBS
+        rows.append(_costs(f"$/h{of_what}", *always))
+    rows = [
+        _row("nodes", *found.nodes),
+        *rows,
+        _costs(f"$/month{of_what}", old, new, digits=2),
+        _row("pods placed", *found.pods),
+    ]
     (kept_before, stated_before), (kept, stated) = found.kept
-    yield (
-        "",
-        [
-            _row("nodes", *found.nodes),
-            _costs("$/h", *found.cost),
-            _costs("$/month", old, new, digits=2),
-            _row("pods placed", *found.pods),
-            ("preferences kept", f"{kept_before}/{stated_before}", f"{kept}/{stated}", ""),
-        ],
-    )
+    if stated_before or stated:
+        kept_of = (f"{kept_before}/{stated_before}", f"{kept}/{stated}")
+        rows.append(("preferences kept", *kept_of, ""))
+    yield "", rows
     for title, changes, noun in (
         ("by owner", found.owners, "nodes"),
         ("by workload", found.workloads, "pods"),

@@ -22,16 +22,21 @@ BOTH_K: Final = "diversification_k"
 _K_FIELDS: Final = ("diversification_k_on_demand", "diversification_k_spot")
 # Nothing to explain: a plan so close to its bound, in percent.
 _CLOSE_PERCENT: Final = 2
+# Settings of which one begins as another does mean different things.
+_NEAR: Final = 0.8
 _NO_WEIGHTS: Final = "none"
 _FLAGS: Final = {"true": True, "false": False}
 _ATTRIBUTE: Final = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 
 
-def with_settings(base: PackingSettings, given: Iterable[str]) -> PackingSettings:
+def with_settings(
+    base: PackingSettings, given: Iterable[str], others_known: Iterable[str] = ()
+) -> PackingSettings:
     """Return the settings with the given ones changed; the last one counts.
 
     Args:
         given: Each `key=value`.
+        others_known: Keys that the command accepts besides, for the error.
 
     Raises:
         InvalidSettingError: If a key is unknown or a value is invalid for it.
@@ -40,7 +45,7 @@ def with_settings(base: PackingSettings, given: Iterable[str]) -> PackingSetting
         key, sign, value = (part.strip() for part in text.partition("="))
         if not sign:
             raise InvalidSettingError(f"--set {text!r}: write key=value")
-        base = replace(base, **_change(key, value))
+        base = replace(base, **_change(key, value, others_known))
     return base
 
 
@@ -149,7 +154,7 @@ def flag(key: str, value: str) -> bool:
     return _FLAGS[value.lower()]
 
 
-def _change(key: str, value: str) -> dict[str, Any]:
+def _change(key: str, value: str, others_known: Iterable[str]) -> dict[str, Any]:
     if key == BOTH_K:
         return dict.fromkeys(_K_FIELDS, _whole(key, value))
     default = getattr(_DEFAULTS, key, None) if not key.startswith("_") else None
@@ -161,7 +166,8 @@ def _change(key: str, value: str) -> dict[str, Any]:
         return {key: _whole(key, value)}
     if isinstance(default, Mapping):
         return {key: _weights(key, value)}
-    instead = write_instead(key, (*PackingSettings.__struct_fields__, BOTH_K))
+    known = (*PackingSettings.__struct_fields__, BOTH_K, *others_known)
+    instead = write_instead(key, known, _NEAR)
     raise InvalidSettingError(f"--set {key}: unknown setting; {instead}")
 
 

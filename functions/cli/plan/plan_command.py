@@ -27,7 +27,9 @@ from shared.model.errors import InvalidManifestError
 
 if TYPE_CHECKING:
     from functions.cli.plan.plan_text import PlanRun
+    from functions.cli.plan.planned import Planned
     from functions.cli.plan.reading.documents import Document
+    from functions.cli.plan.scenarios import Scenario
     from shared.instance_types.catalog import Catalog
     from shared.instance_types.instance_setup import InstanceSetup
     from shared.model.kubernetes.pods import Pod
@@ -47,8 +49,8 @@ _PLAN_TEXT: Final = """\
 Prints the nodes Dovetail would launch for the pods that wait, with a proven lower bound.
 Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, Provisioners,
 AWSNodeTemplates, NodePools and EC2NodeClasses (karpenter.sh/v1), PersistentVolumes, claims,
-StorageClasses, CSINodes, Namespaces, PriorityClasses, RuntimeClasses and
-PodDisruptionBudgets, one or many in a file, as YAML or JSON, also what
+StorageClasses, CSINodes, Namespaces, PriorityClasses, RuntimeClasses, PodDisruptionBudgets,
+HorizontalPodAutoscalers and ScaledObjects, one or many in a file, as YAML or JSON, also what
 `kubectl get -o json` prints. Needs no cluster and no AWS; with --context or --kubeconfig it
 reads a running cluster besides, whatever scales it, and writes nothing there.
 
@@ -70,7 +72,7 @@ byte-identical; with other settings, what they change in $, nodes and pods.
 _PLAN_CODES: Final = """exit codes, of which the first that applies:
   2  bad input: one line says which file, document and field, and what was expected
   1  with --diff: it costs more than --max-increase, also if pods are not placed
-  3  some pods are not placed: the plan says why; with --diff: that had a place or are new
+  3  pods are not placed, in any column: the plan says why; with --diff: had a place or are new
   0  every pod is placed; with --diff: that had a place or is new
   130  it was stopped by Ctrl-C
 """
@@ -229,10 +231,13 @@ def _interruptible(
 def _plan(arguments: argparse.Namespace) -> int:
     if arguments.diff:
         return _diff(arguments)
-    if arguments.max_increase or not (arguments.filename or _names_cluster(arguments)):
+    if arguments.max_increase is not None:
         raise InputError(
-            "name manifests with -f, or a cluster with --context; --max-increase needs --diff"
+            f"--max-increase {arguments.max_increase}: limits what a change costs: name its two "
+            "sides with --diff; 5% is percent, 5 is dollars a month"
         )
+    if not (arguments.filename or _names_cluster(arguments)):
+        raise InputError("name manifests with -f, or a cluster with --context")
     if any(getattr(arguments, option) for option in _SCENARIOS):
         return _scenarios(arguments)
     if arguments.cost_of_rules:
@@ -248,6 +253,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     from functions.cli.plan.explanation import explanation  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
     from functions.cli.plan.plan_remarks import plan_remarks  # noqa: PLC0415
+    from functions.cli.plan.planned import planned  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.initial_state import pods_to_place  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
@@ -265,6 +271,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     plan = decide(snapshot, settings)
     elapsed_ms = (time.perf_counter() - began) * 1000
     plan = with_bound(snapshot, plan)
+    whole = planned(snapshot, documents, plan, lambda rest: decide(rest, settings))
     without = tuple(
         (named, decide(snapshot, others)) for named, others in without_each_setting(settings)
     )
@@ -273,10 +280,9 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     )
     cheapest = by_the_cheapest_spot(settings, plan)
     plan_run = plan_text.PlanRun(
-        snapshot=snapshot,
+        planned=whole,
         catalog=catalog,
         settings=settings,
-        plan=plan,
         elapsed_ms=elapsed_ms,
         without_each_setting=without,
         by_default=decide(snapshot) if len(without) > 1 else None,
@@ -302,22 +308,29 @@ def _one_plan(arguments: argparse.Namespace) -> int:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
+    from functions.cli.plan import scenarios  # noqa: PLC0415
     from functions.cli.plan.diff_command import run_diff  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
-    from functions.cli.plan.without_place import Planned  # noqa: PLC0415
-    from shared.planning.decide import decide  # noqa: PLC0415
 
-    _refuse(arguments, "--diff", *_OF_ONE_PLAN, *_SCENARIOS, "cost_of_rules")
+    _refuse(arguments, "--diff", *_OF_ONE_PLAN, *_SCENARIOS[1:], "cost_of_rules")
+    if len(arguments.at or ()) > 1:
+        raise InputError("--at: give one beside --diff: both sides are planned under it")
     setup, settings = _settings(arguments)
     catalog = read_catalog(arguments.catalog, setup)
     notes: list[str] = []
 
-    def planned(files: Sequence[str]) -> "Planned":
+    def planned_side(files: Sequence[str]) -> "Planned":
         documents = _documents(arguments, files, catalog, notes)
-        snapshot = _snapshot(arguments, documents, catalog, settings, notes)
-        return Planned(snapshot=snapshot, plan=decide(snapshot, settings))
+        try:
+            asked = scenarios.asked_scenarios(arguments, documents, _time(catalog))
+            scenario = next(asked, scenarios.Scenario())
+        except InputError as error:
+            # Only one of the sides may have what the option is about.
+            notes.append(str(error))
+            scenario = scenarios.Scenario()
+        return _planned_under(scenario, arguments, documents, catalog, settings, notes)
 
-    code = run_diff(arguments, planned)
+    code = run_diff(arguments, planned_side)
     sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
     return code
 
@@ -327,7 +340,8 @@ def _settings(arguments: argparse.Namespace) -> tuple["InstanceSetup | None", "P
 
     setup, others = instance_setup(arguments.settings)
     given = [*(["thorough=true"] if arguments.thorough else []), *others]
-    return setup, with_settings(PackingSettings(), given)
+    others_known = [name for name, _, _ in described_instance_settings()]
+    return setup, with_settings(PackingSettings(), given, others_known)
 
 
 def _refuse(arguments: argparse.Namespace, beside: str, *options: str) -> None:
@@ -345,28 +359,46 @@ def _refuse(arguments: argparse.Namespace, beside: str, *options: str) -> None:
 def _scenarios(arguments: argparse.Namespace) -> int:
     from functions.cli.plan import scenarios  # noqa: PLC0415
     from functions.cli.plan.inputs import read_catalog  # noqa: PLC0415
-    from functions.cli.plan.scenarios_command import TODAY, scenarios_text  # noqa: PLC0415
-    from functions.cli.plan.without_place import Planned  # noqa: PLC0415
-    from shared.planning.decide import decide  # noqa: PLC0415
+    from functions.cli.plan.scenarios_command import scenarios_text  # noqa: PLC0415
 
     _refuse(arguments, "other circumstances", *_OF_ONE_PLAN, "cost_of_rules")
     setup, settings = _settings(arguments)
     notes: list[str] = []
     catalog = read_catalog(arguments.catalog, setup)
     documents = _documents(arguments, arguments.filename, catalog, notes)
-    now = datetime.fromisoformat(catalog.date).replace(tzinfo=UTC)
-    asked = list(scenarios.asked_scenarios(arguments, documents, now))
-    planned = scenarios.without_autoscalers(documents)
     columns = []
-    for scenario in (scenarios.Scenario(name=TODAY), *asked):
+    asked = list(scenarios.asked_scenarios(arguments, documents, _time(catalog)))
+    for scenario in (scenarios.Scenario(), *asked):
         of = read_catalog(scenario.catalog, setup) if scenario.catalog else catalog
-        snapshot = _snapshot(arguments, scenario.of_documents(planned), of, settings, notes)
-        changed = scenario.of_snapshot(snapshot)
-        plan = decide(changed, settings)
-        columns.append((scenario.name, Planned(snapshot=changed, plan=plan)))
+        found = _planned_under(scenario, arguments, documents, of, settings, notes)
+        columns.append((scenario.name, found))
     sys.stdout.write(scenarios_text(columns, arguments.output))
     sys.stderr.write(printable_text(f"note: {note}" for note in dict.fromkeys(notes)))
-    return UNPLACED if columns[0][1].plan.unschedulable else PLACED
+    return UNPLACED if any(found.plan.unschedulable for _, found in columns) else PLACED
+
+
+def _time(catalog: "Catalog") -> datetime:
+    """Return the time of plans, that of the prices: the same manifests give the same plans."""
+    return datetime.fromisoformat(catalog.date).replace(tzinfo=UTC)
+
+
+def _planned_under(
+    scenario: "Scenario",
+    arguments: argparse.Namespace,
+    documents: "Sequence[Document]",
+    catalog: "Catalog",
+    settings: "PackingSettings",
+    notes: list[str],
+) -> "Planned":
+    """Return the plans for manifests under some circumstances; add their notes."""
+    from functions.cli.plan.planned import planned  # noqa: PLC0415
+    from functions.cli.plan.reading.autoscalers import with_autoscaled_replicas  # noqa: PLC0415
+    from shared.planning.decide import decide  # noqa: PLC0415
+
+    changed = scenario.of_documents(with_autoscaled_replicas(documents, notes))
+    snapshot = scenario.of_snapshot(_snapshot(arguments, changed, catalog, settings, notes))
+    plan = decide(snapshot, settings)
+    return planned(snapshot, changed, plan, lambda rest: decide(rest, settings))
 
 
 def _cost_of_rules(arguments: argparse.Namespace) -> int:
@@ -483,11 +515,15 @@ def _write_files(arguments: argparse.Namespace, plan_run: "PlanRun") -> None:
 
         summary = summarize(plan_run.catalog)
         caption = f"Prices: {summary.region}, {summary.date}."
-        write_bytes(arguments.svg, draw_plan(plan_run.snapshot, plan_run.plan, caption).encode())
+        write_bytes(
+            arguments.svg, draw_plan(plan_run.planned.snapshot, plan_run.plan, caption).encode()
+        )
     if arguments.save is not None:
         from shared.provisioning.decisions.record import compressed, decision_document  # noqa: PLC0415
 
-        document = decision_document("", plan_run.snapshot, plan_run.plan, plan_run.settings)
+        document = decision_document(
+            "", plan_run.planned.snapshot, plan_run.plan, plan_run.settings
+        )
         write_bytes(arguments.save, compressed(document))
 
 

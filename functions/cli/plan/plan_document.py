@@ -9,13 +9,14 @@ from shared.model.plan import Plan
 VERSION: Final = 1
 
 
-def plan_document(plan: Plan, elapsed_ms: float) -> dict[str, Any]:
+def plan_document(plan: Plan, cost_without_jobs: int, elapsed_ms: float) -> dict[str, Any]:
     """Return the document of a plan.
 
     `requests` of a node is what its pods request together, `allocatable` what an instance of its
     first option has for pods and daemons, both as Kubernetes quantities.
 
     Args:
+        cost_without_jobs: Cost of the nodes for what runs always, in micro-dollars per hour.
         elapsed_ms: How long deciding took, in milliseconds.
     """
     return {
@@ -33,6 +34,7 @@ def plan_document(plan: Plan, elapsed_ms: float) -> dict[str, Any]:
             for pod_left in plan.unschedulable
         ],
         "cost_micros_per_hour": plan.cost_micros_per_hour,
+        "cost_without_jobs_micros_per_hour": cost_without_jobs,
         "lower_bound_micros_per_hour": plan.lower_bound_micros_per_hour,
         "bound_is_close": plan.bound_is_close,
         "preferences": {

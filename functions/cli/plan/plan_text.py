@@ -1,22 +1,30 @@
 """Plans and differences as text."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from functions.cli.plan.gap_in_words import gap
+from functions.cli.plan.job_runs import job_run_lines
 from functions.cli.plan.plan_difference import compare
 from functions.cli.plan.plan_document import plan_document
+from functions.cli.plan.planned import Planned
 from functions.cli.printable_text import aligned, number_ranges, printable_text
 from shared.instance_types.catalog import Catalog
 from shared.instance_types.summary import summarize
-from shared.model.dollars_and_counts import counted, dollars, first_names, signed_dollars
+from shared.model.dollars_and_counts import (
+    HOURS_A_MONTH,
+    MICROS,
+    counted,
+    dollars,
+    first_names,
+    signed_dollars,
+)
 from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.plan import KeptPreferences, Plan
 from shared.model.provisioner import owner_word
-from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 
 # Packing alone seldom leaves a wider gap.
@@ -35,6 +43,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     """A plan and what it was made of.
 
     Attributes:
+        planned: The manifests and their plan, with its lower bound.
         without_each_setting: For each setting that is not the default, the plan with this one at
             its default and the others as they are.
         by_default: The plan with all settings at their defaults; None unless several were set.
@@ -44,16 +53,20 @@ class PlanRun(Struct, frozen=True, kw_only=True):
         show_pods: Whether the pods of each new node are listed.
     """
 
-    snapshot: ClusterSnapshot
+    planned: Planned
     catalog: Catalog
     settings: PackingSettings
-    plan: Plan
     elapsed_ms: float
     without_each_setting: tuple[tuple[str, Plan], ...]
     by_default: Plan | None
     without_headroom: Plan | None
     by_cheapest_spot: Plan | None = None
     show_pods: bool = False
+
+    @property
+    def plan(self) -> Plan:
+        """The plan for all pods."""
+        return self.planned.plan
 
 
 def plan_text(plan_run: PlanRun, output: str, explanation_lines: Sequence[str]) -> str:
@@ -66,7 +79,7 @@ def plan_text(plan_run: PlanRun, output: str, explanation_lines: Sequence[str]) 
         return printable_text(
             [*explanation_lines, *([""] if explanation_lines else []), *_table(plan_run)]
         )
-    document = plan_document(plan_run.plan, plan_run.elapsed_ms)
+    document = plan_document(plan_run.plan, plan_run.planned.cost_without_jobs, plan_run.elapsed_ms)
     if output == "json":
         import json  # noqa: PLC0415 -- loaded anyway
 
@@ -172,7 +185,7 @@ def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
 
 def _table(plan_run: PlanRun) -> list[str]:
     plan = plan_run.plan
-    lines = [_totals(plan), *settings_lines(plan_run)]
+    lines = [_totals(plan), *_jobs_lines(plan_run.planned), *settings_lines(plan_run)]
     if plan.gap_percent > _WIDE_GAP_PERCENT:
         lines.append(
             "the lower bound ignores limits, weights, preferences and some rules between pods"
@@ -199,6 +212,15 @@ def _table(plan_run: PlanRun) -> list[str]:
     return [*lines, "", f"{took}; prices: {summarize(plan_run.catalog)}"]
 
 
+def _jobs_lines(planned: Planned) -> Iterator[str]:
+    """Yield what the plan costs without Jobs and what they cost, if they cost anything."""
+    if jobs := list(job_run_lines(planned)):
+        always = planned.cost_without_jobs
+        month = always * HOURS_A_MONTH / MICROS
+        yield f"what runs always costs {dollars(always)}/h, ${month:,.2f} a month; besides:"
+        yield from (f"  {line}" for line in jobs)
+
+
 def preferences_line(found: KeptPreferences) -> str:
     """Return how many preferences of pods a plan keeps, and what keeping the others would cost."""
     rest = found.rest_micros_per_hour
@@ -221,7 +243,7 @@ def _totals(plan: Plan) -> str:
 
 
 def _headings(plan_run: PlanRun) -> tuple[str, ...]:
-    word = owner_word(plan_run.snapshot.provisioners).upper()
+    word = owner_word(plan_run.planned.snapshot.provisioners).upper()
     return (*_HEADINGS, "OWNER" if " " in word else word, "OPTIONS")
 
 
@@ -243,9 +265,9 @@ def _row(node: PlannedNode) -> tuple[str, ...]:
     allocatable = first.allocatable
     other = [f"{name} {used[name]}/{amount}" for name, amount in allocatable.items if "/" in name]
     types = list(dict.fromkeys(option.offering.instance_type for option in node.options))
-    shown = ", ".join(types[1 : 1 + _TYPES_SHOWN])
-    more = f", {len(types) - 1 - _TYPES_SHOWN} more" if len(types) > 1 + _TYPES_SHOWN else ""
-    options = f"{len(node.options)}" + (f": also {shown}{more}" if shown else "")
+    shown = first_names(types[1:], _TYPES_SHOWN)
+    offerings = counted(len(node.options), "offering")
+    options = offerings if len(types) == 1 else f"{offerings}, {len(types)} types: also {shown}"
     return (
         first.offering.instance_type,
         first.offering.zone,

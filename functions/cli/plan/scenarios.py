@@ -6,25 +6,24 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cronsim import CronSim, CronSimError
 from msgspec import Struct
 
 from functions.cli.input_error import InputError
-from functions.cli.plan.reading.autoscalers import is_autoscaler, replica_bounds
+from functions.cli.plan.cron_starts import cron_starts
+from functions.cli.plan.reading.autoscalers import is_autoscaler, replica_bounds, with_replicas
 from functions.cli.plan.reading.checks import required_section
 from functions.cli.plan.reading.documents import Document
 from functions.cli.plan.reading.workloads import Key, is_workload, job_pods, key_of
 from shared.disruption.simulate import as_pending
-from shared.manifests.custom_resources.schedules import read_schedule
 from shared.manifests.raw_json import mapping
 from shared.model import labels as keys
-from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.nearest import nearest
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 
+TODAY: Final = "today"
 HPA_MAX: Final = "hpa-max"
 CRON_PEAK: Final = "cron-peak"
 _CRON_JOB: Final = "CronJob"
@@ -35,7 +34,7 @@ Documents = Sequence[Document]
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
-    """Circumstances under which the same manifests are planned.
+    """Circumstances under which the same manifests are planned; by default those of today.
 
     Attributes:
         name: Heading of its column.
@@ -44,7 +43,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
         catalog: File with the prices that hold then; empty for those of the other columns.
     """
 
-    name: str
+    name: str = TODAY
     of_documents: Callable[[Documents], Documents] = lambda documents: documents
     of_snapshot: Callable[[ClusterSnapshot], ClusterSnapshot] = lambda snapshot: snapshot
     catalog: str = ""
@@ -75,24 +74,20 @@ def asked_scenarios(
         yield Scenario(name=name, catalog=name)
 
 
-def without_autoscalers(documents: Documents) -> Documents:
-    """Return the documents without autoscalers of pods, which no plan reads itself."""
-    return [document for document in documents if not is_autoscaler(document)]
-
-
 def without_spot(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Return the snapshot in which EC2 has no spot capacity; nodes that are there stay."""
-    spot = frozenset(
-        OfferingKey(
-            instance_type=instance_type.name,
-            zone=offering.zone,
-            capacity_type=offering.capacity_type,
+    left = (
+        replace(
+            instance_type,
+            offerings=tuple(
+                offering
+                for offering in instance_type.offerings
+                if offering.capacity_type != CapacityType.SPOT
+            ),
         )
         for instance_type in snapshot.instance_types
-        for offering in instance_type.offerings
-        if offering.capacity_type == CapacityType.SPOT
     )
-    return replace(snapshot, unavailable=snapshot.unavailable | spot)
+    return replace(snapshot, instance_types=tuple(left))
 
 
 def without_zone(snapshot: ClusterSnapshot, zone: str) -> ClusterSnapshot:
@@ -165,15 +160,11 @@ def _counts(written: str, documents: Documents) -> dict[Key, int]:
 
 
 def _with_replicas(counts: Mapping[Key, int]) -> Callable[[Documents], Documents]:
-    """Return a function that gives workloads other numbers of replicas; a Job its parallelism."""
+    """Return a function that gives workloads other numbers of replicas."""
 
     def change(document: Document) -> Document:
-        key = key_of(document)
-        if key not in counts:
-            return document
-        field = "parallelism" if document.kind == "Job" else "replicas"
-        spec = {**mapping(document.raw.get("spec")), field: counts[key]}
-        return replace(document, raw={**document.raw, "spec": spec})
+        count = counts.get(key_of(document))
+        return document if count is None else with_replicas(document, count)
 
     return lambda documents: list(map(change, documents))
 
@@ -207,22 +198,6 @@ def _busiest_hour(documents: Documents, now: datetime) -> Scenario:
 
 
 def _hours(document: Document, now: datetime) -> set[datetime]:
-    """Return the hours of the coming week in which a CronJob starts a run.
-
-    Raises:
-        InvalidDocumentError: If its schedule or its time zone cannot be read.
-    """
-    spec = required_section(document, "spec")
-    if spec.flag("suspend"):
-        return set()
-    schedule, time_zone = spec.text("schedule"), spec.text("timeZone") or "UTC"
-    try:
-        times = CronSim(read_schedule(schedule), now.astimezone(ZoneInfo(time_zone)))
-    except ZoneInfoNotFoundError as error:
-        remedy = "write a name such as Europe/Berlin"
-        raise document.invalid("spec.timeZone", time_zone, remedy) from error
-    except (CronSimError, ValueError) as error:
-        remedy = "write five fields of cron, such as */5 * * * *"
-        raise document.invalid("spec.schedule", schedule, remedy) from error
-    coming = itertools.takewhile(lambda start: start < now + _WEEK, times)
+    """Return the hours of the coming week in which a CronJob starts a run."""
+    coming = itertools.takewhile(lambda start: start < now + _WEEK, cron_starts(document, now))
     return {start.astimezone(UTC).replace(minute=0, second=0, microsecond=0) for start in coming}

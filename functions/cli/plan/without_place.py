@@ -5,19 +5,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from functions.cli.plan.planned import Planned
 from functions.cli.plan.svg_plan import workload_of
 from shared.model.dollars_and_counts import counted
-from shared.model.plan import Plan
-from shared.model.snapshot import ClusterSnapshot
 
 _MOST_ROWS: Final = 20
-
-
-class Planned(Struct, frozen=True, kw_only=True):
-    """Manifests as a cluster, and the plan for them."""
-
-    snapshot: ClusterSnapshot
-    plan: Plan
 
 
 class WithoutPlace(Struct, frozen=True, kw_only=True):

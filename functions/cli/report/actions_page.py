@@ -40,13 +40,13 @@ def rules_section(report: CostReport) -> str:
             ("workload", "rule", ">costs $/h", ">a month", ">nodes", ">without it"),
             [_rule_row(one) for one in dear],
         )
-    told = f"{len(rules) - len(dear)} of {counted(len(rules), 'rule')} cost nothing."
+    told = f"Of {counted(len(rules), 'rule')} tried, {len(rules) - len(dear)} cost nothing."
     if untried := report.rules.untried:
         workloads = list(dict.fromkeys(workload for workload, _ in untried))
         told += (
-            f" Not tried: {counted(len(untried), 'rule')} that could cost less, of "
-            f"{first_names(workloads, _NAMED)}; at most {MOST_RULES} rules are tried, on nodes "
-            f"with {MOST_PODS:,} pods together."
+            f" Not tried: {counted(len(untried), 'rule')} of {first_names(workloads, _NAMED)}. A "
+            f"report tries up to {MOST_RULES} rules and plans up to {MOST_PODS:,} pods again for "
+            "them, first for the rules that could cost most."
         )
     return f'<h2>What rules cost</h2>{shown}<p class="soft">{told}</p>'
 

@@ -44,6 +44,20 @@ def test_a_kubeconfig_that_is_none_is_refused_in_one_line(tmp_path: Path, conten
     assert len(told) < 600
 
 
+@pytest.mark.parametrize("chosen", ["prd", None])
+def test_a_context_that_is_not_there_is_told_with_those_there_are(
+    tmp_path: Path, chosen: str | None
+) -> None:
+    there = [
+        {"name": name, "context": {"cluster": "k", "user": "u"}} for name in ("dev", "prod", "test")
+    ]
+    path = tmp_path / "config"
+    path.write_text(json.dumps({"kind": "Config", "current-context": "prd", "contexts": there}))
+    with pytest.raises(PermanentError) as caught:
+        connect_kubeconfig(str(path), context=chosen)
+    assert str(caught.value) == f"kubeconfig {path}: no context prd; there are: prod, dev, test"
+
+
 def plugged(path: Path, server: str, user: dict[str, Any], command: str, *words: str) -> str:
     """Write a kubeconfig file whose user asks a command for credentials; return its name."""
     called = {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": words}

@@ -240,7 +240,7 @@ def test_the_image_is_the_one_given_or_the_one_that_is_deployed(
                 "clusters=prod -c max_price_per_hour=prod:<dollars>\n"
             ),
         ),
-        (["--context", "none"], "name a readable file"),
+        (["--context", "none"], "no context none; there are: "),
     ],
 )
 def test_bad_input_is_told_in_one_line(

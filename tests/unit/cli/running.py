@@ -76,6 +76,17 @@ def deployment(name: str = "web", replicas: int = 3, **pod: object) -> dict[str,
     }
 
 
+def cron_job(name: str, schedule: str, pods: int = 1, **spec: object) -> dict[str, object]:
+    template = {"spec": {"restartPolicy": "Never", "containers": [container()]}}
+    job = {"spec": {"parallelism": pods, "completions": pods, "template": template}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name},
+        "spec": {"schedule": schedule, "jobTemplate": job, **spec},
+    }
+
+
 def pod(name: str = "a", **spec: object) -> dict[str, object]:
     return {
         "apiVersion": "v1",

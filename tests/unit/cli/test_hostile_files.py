@@ -236,7 +236,7 @@ def test_many_workloads_together_may_not_ask_for_too_many_pods(
         (("replay", "{good}"), "good.yaml: document 1: document: must be a decision"),
         (("replay", "{binary}"), "binary: document 1: document: must be a decision"),
         (("plan", "-f", "{good}", "--set", "x"), "--set 'x': write key=value"),
-        (("plan", "-f", "{good}", "--set", "x=1"), "--set x: unknown setting; known are divers"),
+        (("plan", "-f", "{good}", "--set", "x=1"), "--set x: unknown setting; known are density"),
         (("plan", "-f", "{good}", "--set", "__doc__=1"), "--set __doc__: unknown setting"),
         (("plan", "-f", "{good}", "--set", "max_options=61"), "write a whole number from 1 to 60"),
     ],

@@ -44,6 +44,11 @@ def node_pool(field: str, key: str) -> dict[str, object]:
         ),
         (("plan", "-f", "a", "--zzz"), "dovetail plan: --zzz: unknown; dovetail plan --help"),
         (("plan", "-f", "a", "--set", "max_nod_vcpus=1"), "unknown setting; write max_node_vcpus"),
+        (("plan", "-f", "a", "--set", "max_nodes=3"), "unknown setting; known are density_limited"),
+        (
+            ("plan", "-f", "a", "--set", "prefix_delegaton=true"),
+            "unknown setting; write prefix_delegation",
+        ),
     ],
 )
 def test_words_of_the_command_line(

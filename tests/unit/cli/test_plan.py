@@ -23,6 +23,7 @@ from tests.unit.cli.running import (
 )
 
 EXAMPLES = sorted(path.parents[1] for path in (ROOT / "examples").glob("*/expect/scenario.yaml"))
+_MANY_TYPES = r" \d+ offerings, \d+ types: also [\w.-]+, [\w.-]+, [\w.-]+ and \d+ more$"
 
 
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -63,7 +64,8 @@ def test_the_json_has_exactly_the_agreed_keys(
     validate("plan-output", document)
     assert list(document) == [
         *("version", "nodes", "existing", "unschedulable"),
-        *("cost_micros_per_hour", "lower_bound_micros_per_hour", "bound_is_close"),
+        *("cost_micros_per_hour", "cost_without_jobs_micros_per_hour"),
+        *("lower_bound_micros_per_hour", "bound_is_close"),
         *("preferences", "elapsed_ms"),
     ]
     first = document["nodes"][0]
@@ -454,3 +456,13 @@ def test_a_plan_says_what_the_cheapest_spot_offerings_alone_would_cost(
     cheapest = table("--set", "diversification_k_spot=1")
     assert f": {found[1]}/h, " in cheapest.splitlines()[0]
     assert "by the cheapest alone" not in cheapest
+
+
+def test_the_table_tells_offerings_from_instance_types(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    any_type = {**PROVISIONER, "spec": {}}
+    for pool, told in ((PROVISIONER, r" \d+ offerings$"), (any_type, _MANY_TYPES)):
+        run("plan", "-f", written(tmp_path / "a.yaml", pool, deployment(replicas=1)))
+        (row,) = [line for line in capsys.readouterr().out.splitlines() if "on-demand  " in line]
+        assert re.search(told, row), row

@@ -96,17 +96,8 @@ def _checked_classes(documents: Iterable[Document], notes: list[str]) -> dict[st
         checked_metadata(document)
         found = read_node_class(document.raw, problems, refuse_wrong_user_data)
         raise_first_problem(document, problems)
-        texts = (*found.warnings, *_on_the_role(found.template.role))
-        notes.extend(f"{document.kind} {document.name}: {text}" for text in texts)
+        notes.extend(f"{document.kind} {document.name}: {text}" for text in found.warnings)
     return by_name(document.raw for document in named)
-
-
-def _on_the_role(role: str) -> Iterator[str]:
-    if role:
-        yield (
-            f"spec.role: {role}: unless it is the attachment's own, name it when you attach the "
-            f"cluster: npx cdk deploy -c node_roles=<cluster>:{role}"
-        )
 
 
 def _notes(

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from functions.cli.plan.explanation import of_other_scheduler
+from functions.cli.plan.reading.autoscalers import with_autoscaled_replicas
 from functions.cli.plan.reading.checks import (
     check_template,
     checked_metadata,
@@ -120,7 +121,8 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> OfflineSna
         InvalidManifestError: For the first wrong field, with file and document.
     """
     notes: list[str] = []
-    known = _without_repetitions(_recognized(documents, notes))
+    workloads = with_autoscaled_replicas(documents, notes)
+    known = _without_repetitions(_recognized(workloads, notes))
     _refuse_nothing(documents, known)
     provisioners = read_provisioners(known, catalog, notes)
     pods, volumes = _pods(known, notes)

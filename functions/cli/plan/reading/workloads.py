@@ -64,7 +64,6 @@ _CRON_JOB: Final = "CronJob"
 _CLAIM: Final = "PersistentVolumeClaim"
 # Kinds that adopt pods without a controller. A Deployment adopts only through its ReplicaSets.
 _ADOPTING: Final = ("Job", "ReplicaSet", "ReplicationController", "StatefulSet")
-# A Job is named after its CronJob and the minute of its run.
 _RUN: Final = re.compile(r"-\d+$")
 _REVISION: Final = "deployment.kubernetes.io/revision"
 # By kind that creates ReplicaSets: the label with the hash that ends their names.
@@ -74,6 +73,11 @@ _HASHES: Final = {"Deployment": TEMPLATE_HASH, "Rollout": "rollouts-pod-template
 def key_of(document: Document) -> Key:
     """Return the key of an object among the documents."""
     return document.kind, document.namespace, document.name
+
+
+def cron_job_of(job: str) -> str:
+    """Return the name of the CronJob of a Job, whose name ends in the minute of its run."""
+    return _RUN.sub("", job)
 
 
 def is_workload(document: Document) -> bool:
@@ -174,7 +178,7 @@ class PodReader:
         if owner is not None and owner.kind == _CRON_JOB:
             return {(_CRON_JOB, document.namespace, owner.name)}
         if owner is not None and owner.kind == "Job":
-            return {(_CRON_JOB, document.namespace, _RUN.sub("", owner.name))}
+            return {(_CRON_JOB, document.namespace, cron_job_of(owner.name))}
         return set()
 
     def _root(self, document: Document) -> Key | None:

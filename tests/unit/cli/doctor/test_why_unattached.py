@@ -180,5 +180,8 @@ def test_the_cluster_is_told_by_pool_with_what_waits() -> None:
     ],
 )
 def test_what_is_not_there_is_refused_with_what_lists_it(kind: str, words: tuple[str, ...]) -> None:
-    with pytest.raises(NotFoundError, match="nosuch: not in cluster of this kubeconfig; kubectl"):
-        getattr(why(), kind)(*words)
+    documents = [Document(where="cluster", raw=raw) for raw in dumps.mixed()]
+    running = read_running_cluster(documents, dumps.CATALOG)
+    named = WhyUnattached(running, lambda *_: (EVENT,), "prod", " --context prod")
+    with pytest.raises(NotFoundError, match=r"cluster prod; kubectl --context prod .*get"):
+        getattr(named, kind)(*words)

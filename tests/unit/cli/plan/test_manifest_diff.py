@@ -166,9 +166,9 @@ def git(*words: str) -> None:
         (("--diff", "--x..y"), "expected at least one argument"),
         (("--diff", "a..b"), "--diff a..b: name the files of the revisions with -f"),
         (("--diff", "a", "b", "--save", "x"), "--save: is for one plan: leave it out with --diff"),
-        (("--diff", "a", "b", "--max-increase", "x"), "--max-increase x: give percent as 5%"),
+        (("--diff", "a", "b", "--max-increase", "x"), "x: write 5% for percent"),
         ((), "name manifests with -f"),
-        (("-f", "a", "--max-increase", "5%"), "--max-increase needs --diff"),
+        (("-f", "a", "--max-increase", "5%"), "--max-increase 5%: limits what a change costs"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.cli.running import (
     catalogue_of,
     container,
+    cron_job,
     deployment,
     node,
     pod,
@@ -41,17 +42,6 @@ SCALED_OBJECT = {
     "metadata": {"name": "web"},
     "spec": {"maxReplicaCount": 7, "scaleTargetRef": {"name": "web"}},
 }
-
-
-def cron_job(name: str, schedule: str, pods: int, **spec: object) -> dict[str, object]:
-    template = {"spec": {"restartPolicy": "Never", "containers": [container()]}}
-    job = {"spec": {"parallelism": pods, "completions": pods, "template": template}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": name},
-        "spec": {"schedule": schedule, "jobTemplate": job, **spec},
-    }
 
 
 @pytest.fixture
@@ -218,3 +208,15 @@ def test_the_table_says_how_much_more_each_costs_and_which_pods_wait(
         "today: no place for 3 pods of default/web: default: no instance type is",
         "default/web=1: no place for 1 pod of default/web: default: no instance type is",
     ]
+
+
+def test_a_pool_of_spot_alone_launches_nothing_without_spot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spot = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}
+    pool = {**POOL, "spec": {"requirements": [spot]}}
+    name = written(tmp_path / "a.yaml", pool, deployment())
+    assert run("plan", "-f", name, "--no-spot") == 3
+    out = capsys.readouterr().out
+    assert "capacity-type: no instance type here has spot" in out
+    assert "tried again" not in out

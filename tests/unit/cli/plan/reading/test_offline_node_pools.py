@@ -42,16 +42,6 @@ def test_pod_gets_a_node_of_the_pool_that_it_selects() -> None:
     assert found.notes == ()
 
 
-def test_role_of_a_class_is_to_be_named_when_the_cluster_is_attached() -> None:
-    raw = node_class(role="mine", instanceProfile=None)
-    raw["spec"] = {key: value for key, value in raw["spec"].items() if value is not None}
-    (note,) = read(node_pool(), raw, POD).notes
-    assert note == (
-        "EC2NodeClass nodes: spec.role: mine: unless it is the attachment's own, name it when you "
-        "attach the cluster: npx cdk deploy -c node_roles=<cluster>:mine"
-    )
-
-
 def test_pools_and_provisioners_are_planned_side_by_side() -> None:
     other = {**dict(PROVISIONER), "metadata": {"name": "older"}}
     found = read(node_pool(), other, node_class(), POD)
@@ -69,12 +59,8 @@ def test_warnings_of_a_class_are_reported_once_for_all_its_pools() -> None:
     terms = [{"alias": "al2@lates"}]
     marked = node_class(role="workers", instanceProfile=None, amiSelectorTerms=terms)
     found = read(node_pool(limits={"gpu": 1}), second, marked)
-    assert [note.partition(" ")[0] for note in found.notes] == [
-        "EC2NodeClass",
-        "EC2NodeClass",
-        "NodePool",
-    ]
-    assert found.notes[2].startswith("NodePool default: spec.limits.gpu: 1: no instance has")
+    assert [note.partition(" ")[0] for note in found.notes] == ["EC2NodeClass", "NodePool"]
+    assert found.notes[1].startswith("NodePool default: spec.limits.gpu: 1: no instance has")
 
 
 def test_a_limit_on_nodes_counts_those_that_are_there() -> None:

@@ -34,12 +34,13 @@ def test_a_difference_names_money_nodes_and_pods() -> None:
 
 
 def test_the_document_of_an_empty_plan_has_every_key() -> None:
-    assert plan_document(Plan(), 1.23456) == {
+    assert plan_document(Plan(), 0, 1.23456) == {
         "version": 1,
         "nodes": [],
         "existing": [],
         "unschedulable": [],
         "cost_micros_per_hour": 0,
+        "cost_without_jobs_micros_per_hour": 0,
         "lower_bound_micros_per_hour": 0,
         "bound_is_close": False,
         "preferences": {"stated": 0, "kept": 0, "rest_micros_per_hour": 0},
