@@ -23,6 +23,7 @@ from shared.model.ec2.launches import PodRef, Slot, slot_of
 from shared.model.errors import NotFoundError, PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner, owner_word
 from shared.model.scheduled_changes import scheduled_change
 from shared.model.values import replace
@@ -45,6 +46,7 @@ from shared.planning.decide import decide
 from shared.ports import ClusterPorts, PastEvent
 from shared.provisioning.disruption_loop import with_claims
 from shared.snapshot.gather import gather
+from shared.snapshot.refusals import read_refusals
 
 _MOST_EVENTS: Final = 20
 _MINUTE: Final = timedelta(minutes=1)
@@ -213,9 +215,23 @@ class Why:
         if pod.uid in gathered.snapshot.promised:
             waits = ("an unfinished launch that it is part of",)
         else:
-            waits = ("the next plan, which is made within a minute",)
+            refused_by_ec2 = self._refused_by_ec2(gathered.snapshot.provisioners, plan, ref)
+            waits = (refused_by_ec2 or "the next plan, which is made within a minute",)
         helps = (f"dovetail doctor --cluster {self._name}",)
         return Answer(outlook=lines, waits_for=waits, helps=helps)
+
+    def _refused_by_ec2(self, owners: Iterable[Provisioner], plan: Plan, pod: PodRef) -> str:
+        """Return why EC2 refuses the nodes of the owner that a pod would go to, empty if not."""
+        names = {planned.provisioner for planned in plan.nodes if pod in planned.pods}
+        refusals = read_refusals(self._ports)
+        return next(
+            (
+                f"{owner.kind} {owner.name}: {reason}"
+                for owner in owners
+                if owner.name in names and (reason := refusals.reason_for(self._ports, owner))
+            ),
+            "",
+        )
 
     def _decided(self, pod: Pod, node: Node) -> tuple[str, ...]:
         plan_id = _plan_of(node)

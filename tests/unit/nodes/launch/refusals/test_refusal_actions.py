@@ -3,6 +3,7 @@
 import pytest
 
 from functions.cli.doctor.doctor import Doctor
+from functions.cli.doctor.why import Why
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
 from shared.model.ec2.instance_types import CapacityType
@@ -50,7 +51,7 @@ def test_profile_that_does_not_exist_is_reported_and_another_provisioner_serves_
     assert report.refusals == (f"wrong: {text}",)
 
 
-def test_doctor_finds_a_provisioner_that_is_refused_until_it_changes() -> None:
+def test_doctor_and_why_tell_of_a_provisioner_that_is_refused_until_it_changes() -> None:
     world = World(with_profile("default", "gone"), pod())
     without_profile(world, "gone")
     save_forwarder_heartbeat(world.ledger, NAME, world.clock.now())
@@ -60,6 +61,11 @@ def test_doctor_finds_a_provisioner_that_is_refused_until_it_changes() -> None:
     (finding,) = Doctor(world.ports).findings()
     assert (finding.kind, finding.subject) == ("provisioner-refused", "default")
     assert finding.text.startswith("EC2 refuses its launches: InvalidParameterValue: Value (gone)")
+    why = Why(world.ports)
+    assert f"default: {finding.text}" in "".join(why.pod("default", "a").outlook)
+    # Once it may be asked again, a plan is made as if it were not refused.
+    world.clock.advance(MINUTE)
+    assert why.pod("default", "a").waits_for == (f"Provisioner default: {finding.text}",)
     world.cluster.add(with_profile("default", "there"))
     assert Doctor(world.ports).findings() == ()
 
