@@ -303,12 +303,29 @@ def test_consolidation_ends_with_the_tries_that_it_may_take() -> None:
     assert sorted(entry.instance_type for entry in left.nodes) == ["m5.2xlarge", "m5.large"]
 
 
-def consolidated_group(seen: ClusterSnapshot, tries: int = 6) -> Outcome:
+def consolidated_group(seen: ClusterSnapshot, tries: int = 6, **more: bool) -> Outcome:
     """Return a snapshot's only pool, consolidated."""
     pools = pools_of(seen.nodes)
     ((pool, owner),) = owners_of(seen, pools).items()
     plan = Repacking(seen, pools).of_pool(pool, owner, REPACK_SETTINGS)
-    return consolidated(seen, (), pools[pool], owner, plan, REPACK_SETTINGS, tries=tries)
+    return consolidated(seen, (), pools[pool], owner, plan, REPACK_SETTINGS, tries=tries, **more)
+
+
+def test_karpenter_does_not_replace_a_node_by_two() -> None:
+    seen = scene(
+        (of_group("a", "g"), of_group("b", "g", "m5.large"), of_group("c", "g", "m5.xlarge")),
+        *(on("a", f"p{number}", cpu=1800, memory=GIB) for number in range(3)),
+        on("b", "q", cpu=1800),
+        on("c", "r", cpu=3500),
+    )
+    kinds = {
+        alone: sorted(
+            entry.instance_type for entry in consolidated_group(seen, as_karpenter=alone).nodes
+        )
+        for alone in (False, True)
+    }
+    assert kinds[False] == ["m5.large", "m5.large", "m5.xlarge", "m5.xlarge"]
+    assert kinds[True] == ["m5.2xlarge", "m5.large", "m5.xlarge"]
 
 
 @pytest.mark.parametrize("tries", [1, 6])

@@ -120,6 +120,15 @@ def test_a_pod_disruption_budget_keeps_a_node() -> None:
     assert Watched().see([real("a", "m5.2xlarge")], [pod], budgets=(make.budget(1),)) != []
 
 
+def test_a_node_that_expires_is_replaced_though_that_saves_nothing() -> None:
+    watched = Watched(RULES, make.provisioner(ttl_until_expired=timedelta(hours=1)))
+    (said,) = watched.see([real("a")], [on("a", "one", cpu=1500)])
+    assert said == (
+        "would remove 1 node: 1 × m5.large on-demand; $0.0960/h; expiration: it is older than "
+        "ttlSecondsUntilExpired, once 1 × m5.large on-demand at $0.0960/h can take their pods"
+    )
+
+
 def test_drift_causes_nothing() -> None:
     large_only = make.needs(keys.INSTANCE_TYPE, "In", "m5.xlarge")
     owner = make.provisioner(kind=OwnerKind.NODE_POOL, consolidation=True, also=large_only)
