@@ -299,8 +299,8 @@ def provisioners_at_limit(table: OfferingTable, left: Mapping[str, Resources]) -
         left: What limits leave, by provisioner; absent for no limits.
     """
     able = {
-        offer.provisioner.name
-        for index, offer in enumerate(table.offers)
-        if table.within_limits(index, left.get(offer.provisioner.name))
+        name
+        for name, own in table.by_provisioner().items()
+        if name not in left or own & table.within_limits(left[name])
     }
     return frozenset(left.keys() - able)

@@ -123,13 +123,13 @@ class OfferingIndex:
             unasked = accelerators and not any(requests[name] for name in accelerators)
             if unasked or (metal and not names_metal):
                 special |= some & accepted
-        found = accepted & ~special
+        found, holding = accepted & ~special, self.table.holding(requests)
         for own in self.table.by_provisioner().values() if special else ():
             for there in self.table.by_domain(topology_keys).values():
                 alike = own & there
                 only = special & alike
-                if only and not self._holds(requests, found & alike):
-                    found |= only if self._holds(requests, only) else 0
+                if only and not holding & found & alike:
+                    found |= only if holding & only else 0
         return found
 
     def _why_special(self, index: int) -> tuple[bool, tuple[str, ...]]:
@@ -276,12 +276,7 @@ class OfferingIndex:
         Args:
             among: Bit mask of the launchable offerings to consider; -1 for all.
         """
-        return self._holds(requests, self.accepting(node_constraints) & among)
-
-    def _holds(self, requests: Resources, among: int) -> bool:
-        """Return whether an empty node of any offering of a bit mask has room for the requests."""
-        table = self.table
-        return any(some & among and table.holds(requests, offer) for offer, some in table.by_size)
+        return bool(self.accepting(node_constraints) & among & self.table.holding(requests))
 
     def domains(
         self,
@@ -297,17 +292,12 @@ class OfferingIndex:
         """
         question = (node_constraints, topology_keys, requests, among)
         if question not in self._domains:
-            accepted = self.accepting(node_constraints) & among
-            known: dict[int, bool] = {}
-            found: dict[Domain, int] = {}
-            for domain, some in self.table.by_domain(topology_keys).items():
-                for option in self.table.of_mask(accepted & some):
-                    if option.offer not in known:
-                        known[option.offer] = self.table.holds(requests, option.offer)
-                    if known[option.offer]:
-                        found[domain] = option.offering.price_micros_per_hour
-                        break
-            self._domains[question] = found
+            able = self.accepting(node_constraints) & among & self.table.holding(requests)
+            self._domains[question] = {
+                domain: self.table.cheapest(able & some).offering.price_micros_per_hour
+                for domain, some in self.table.by_domain(topology_keys).items()
+                if able & some
+            }
         return self._domains[question]
 
 

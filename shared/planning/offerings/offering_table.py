@@ -5,9 +5,11 @@ table is built once and kept for the next decision about the same Provisioners, 
 DaemonSets.
 """
 
+import itertools
+import operator
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import compress
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -89,6 +91,7 @@ class OfferingTable:
         )
         self.all = (1 << len(self.listed)) - 1
         self._amounts = [dict(offer.available.items) for offer in self.offers]
+        self._resources = frozenset(name for amounts in self._amounts for name in amounts)
         self.own_keys = frozenset(key for offer in self.offers for key in offer.labels)
         self._node_types: RecentCache[
             tuple[tuple[int, ...], Resources],
@@ -97,6 +100,8 @@ class OfferingTable:
         self._allocatable: dict[int, Resources] = {}
         # Bit masks over `listed`.
         self._found: dict[Hashable, dict[Any, int]] = {}
+        # Values of offers in ascending order, and a bit mask of those from each on, then none.
+        self._ascending: dict[Hashable, tuple[list[int], list[int]]] = {}
         self._counted: dict[int, Resources] = {}
         self._domain_masks: dict[tuple[str, ...], dict[Domain, int]] = {}
 
@@ -150,12 +155,23 @@ class OfferingTable:
             most = most.largest(self.counted_amounts(index))
         return most
 
-    def within_limits(self, offer: int, left: Resources | None) -> bool:
-        """Return whether what limits leave allows an instance of an offer; None for no limits."""
-        if left is None:
-            return True
-        taken = self.counted_amounts(offer)
-        return all(taken[name] <= max(amount, 0) for name, amount in left.items)
+    def within_limits(self, left: Resources) -> int:
+        """Return a bit mask of the offerings of which limits that leave this allow an instance."""
+        mask = self.all
+        for name, amount in left.items:
+            mask &= ~self._counting(name, max(amount, 0) + 1)
+        return mask
+
+    def _counting(self, name: str, amount: int) -> int:
+        counted = self.counted_amounts
+        return self._at_least(("counted", name), lambda index: counted(index)[name], amount)
+
+    def up_to(self, millicores: int) -> int:
+        """Return a bit mask of the offerings whose instances have at most so many millicores."""
+        return self.all & ~self._at_least("size", self._millicores, millicores + 1)
+
+    def _millicores(self, offer: int) -> int:
+        return self.offers[offer].instance_type.capacity[CPU]
 
     def labels(self, option: LaunchableOffering) -> dict[str, str]:
         """Return the labels of a node launched with an option, without the host's."""
@@ -180,7 +196,7 @@ class OfferingTable:
 
     def of_mask(self, mask: int) -> Iterable[LaunchableOffering]:
         """Return the launchable offerings of a bit mask, in order."""
-        return compress(self.listed, f"{mask:b}".encode().translate(_BITS)[::-1])
+        return itertools.compress(self.listed, f"{mask:b}".encode().translate(_BITS)[::-1])
 
     def cheapest(self, mask: int) -> LaunchableOffering:
         """Return the cheapest launchable offering of a bit mask that is not empty."""
@@ -252,13 +268,32 @@ class OfferingTable:
         """Return a bit mask of the offerings by the labels whose values are still open."""
         return self.where("undecided", lambda index: self.offers[index].undecided)
 
-    def holds(self, requests: Resources, offer: int) -> bool:
-        """Return whether an empty node of an offer has room for the requests."""
-        available = self._amounts[offer]
+    def holding(self, requests: Resources) -> int:
+        """Return a bit mask of the offerings whose empty nodes have room for the requests."""
+        mask = self.all
         for name, amount in requests.items:
-            if amount > available.get(name, 0) and amount > 0:
-                return False
-        return True
+            if amount > 0:
+                mask &= self._with_room(name, amount)
+        return mask
+
+    def _with_room(self, name: str, amount: int) -> int:
+        if name not in self._resources:
+            # Pods may ask for any resource: nothing is kept for those that no offer has.
+            return 0
+        return self._at_least(
+            ("room", name), lambda index: self._amounts[index].get(name, 0), amount
+        )
+
+    def _at_least(self, name: Hashable, value: Callable[[int], int], least: int) -> int:
+        """Return a bit mask of the offerings with at least a value of their offers."""
+        found = self._ascending.get(name)
+        if found is None:
+            by_value = _by_value([value(option.offer) for option in self.listed])
+            ascending = sorted(by_value)
+            larger = itertools.accumulate((by_value[v] for v in reversed(ascending)), operator.or_)
+            found = self._ascending[name] = (ascending, [0, *larger][::-1])
+        values, masks = found
+        return masks[bisect_left(values, least)]
 
     @cached_property
     def by_size(self) -> list[tuple[int, int]]:

@@ -1,14 +1,12 @@
 """Choosing the options of a single node to be launched."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from shared.model import labels as keys
-from shared.model.resources import CPU, Resources
-from shared.planning.offerings.offering_index import OfferingIndex
+from shared.model.resources import Resources
 from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.rules.min_values import (
@@ -66,20 +64,21 @@ def buy(
             once the node has pods.
         without: A node that this node replaces: its share of the limits is available again.
     """
-    offerings = plan_state.offerings
-    mask = among
+    offerings, table = plan_state.offerings, plan_state.table
+    mask = among & table.holding(requests)
     for node_constraints in node_constraints_list:
         mask &= offerings.accepting(node_constraints)
     for key, value in labels.items():
-        mask &= offerings.table.labelled(key, value)
-    for name, own in offerings.table.by_provisioner().items():
-        if not mask & own:
-            continue
-        cpu_of = _cpu_of(offerings, requests, plan_state.limits_left(str(name), without))
-        cap = plan_state.settings.max_node_vcpus * 1000
+        mask &= table.labelled(key, value)
+    cap = plan_state.settings.max_node_vcpus * 1000
+    for name, own in table.by_provisioner().items():
+        able = mask & own
+        left = plan_state.limits_left(name, without) if able else None
+        if left is not None:
+            able &= table.within_limits(left)
         # Instances above the cap on node size only if nothing else is left.
-        for most in (cap, 0) if cap else (0,):
-            found = _purchase(plan_state, mask & own, cpu_of, most)
+        for some in (able & table.up_to(cap), able) if cap else (able,):
+            found = _purchase(plan_state, some) if some else None
             if found is not None:
                 return found
     return None
@@ -104,52 +103,18 @@ def buy_again(plan_state: PlanState, target: TargetNode, among: int = -1) -> Pur
     )
 
 
-def _cpu_of(
-    offerings: OfferingIndex, requests: Resources, left: Resources | None
-) -> Callable[[int], int]:
-    """Return a function: the millicores of an offer's instances, 0 if it cannot be used.
-
-    It cannot if an empty node of it does not hold the requests, or limits do not allow it.
-    """
-
-    @cache
-    def cpu_of(offer: int) -> int:
-        table = offerings.table
-        good = table.holds(requests, offer) and table.within_limits(offer, left)
-        return table.offers[offer].instance_type.capacity[CPU] if good else 0
-
-    return cpu_of
-
-
-def _able(
-    offerings: OfferingIndex, mask: int, cpu_of: Callable[[int], int], most_cpu: int
-) -> Iterator[LaunchableOffering]:
-    """Yield the usable offerings of a mask, cheapest first; `most_cpu` 0 is no cap."""
-    while mask:
-        lowest = mask & -mask
-        mask ^= lowest
-        option = offerings.table.listed[lowest.bit_length() - 1]
-        cpu = cpu_of(option.offer)
-        if cpu and (not most_cpu or cpu <= most_cpu):
-            yield option
-
-
-def _purchase(
-    plan_state: PlanState, mask: int, cpu_of: Callable[[int], int], most_cpu: int
-) -> Purchase | None:
+def _purchase(plan_state: PlanState, mask: int) -> Purchase | None:
     """Return options of one variant: those of the cheapest one's capacity type, and the others.
 
-    None also if they do not meet the Provisioner's minValues.
+    None if they do not meet the Provisioner's minValues.
     """
     offerings = plan_state.offerings
-    best = next(_able(offerings, mask, cpu_of, most_cpu), None)
-    if best is None:
-        return None
+    best = offerings.table.cheapest(mask)
     mask &= offerings.table.of_variant(offerings.table.variant(best.offer))
     alike = offerings.table.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
     least = offerings.table.offers[best.offer].provisioner.least_values
-    options = _options(plan_state, _able(offerings, mask & alike, cpu_of, most_cpu), least)
-    fallback = _options(plan_state, _able(offerings, mask & ~alike, cpu_of, most_cpu), least)
+    options = _options(plan_state, mask & alike, least)
+    fallback = _options(plan_state, mask & ~alike, least)
     if not options:
         options, fallback = fallback, options
     labels = map(offerings.table.labels, (*options, *fallback)) if least else ()
@@ -165,15 +130,13 @@ def _purchase(
     return Purchase(options=options, fallback=fallback, comparison_price=comparison_price)
 
 
-def _options(
-    plan_state: PlanState, able: Iterator[LaunchableOffering], least: MinValues
-) -> tuple[LaunchableOffering, ...]:
+def _options(plan_state: PlanState, mask: int, least: MinValues) -> tuple[LaunchableOffering, ...]:
     """Return options by price, up to the price ceiling and the number allowed.
 
     Options that minValues needs are among them, whatever they cost; nothing is returned if these
     are too many, or if all options do not meet minValues.
     """
-    most = plan_state.settings.max_options
+    most, able = plan_state.settings.max_options, plan_state.table.of_mask(mask)
     needed: list[LaunchableOffering] = []
     if asked := values_of_one_launch(least):
         every = list(able)

@@ -217,12 +217,11 @@ def _limited(
     mask = plan_state.offerings.accepting(pod_group.node_constraints)
     for key, value in labels.items():
         mask &= table.labelled(key, value)
-    requests = pod_group.requests_with(())
+    mask &= table.holding(pod_group.requests_with(()))
     return {
-        table.offers[index].provisioner.name
-        for index in {option.offer for option in table.of_mask(mask)}
-        if not table.within_limits(index, left.get(table.offers[index].provisioner.name))
-        and table.holds(requests, index)
+        name
+        for name, own in table.by_provisioner().items()
+        if name in left and mask & own & ~table.within_limits(left[name])
     }
 
 

@@ -65,10 +65,10 @@ def test_pods_that_no_machine_holds_open_no_special_types_to_the_others(
 
     def counted(*asked: Any) -> Any:
         looks.append(asked)
-        return able(*asked)
+        return purchase(*asked)
 
-    able = buying._able
-    monkeypatch.setattr(buying, "_able", counted)
+    purchase = buying._purchase
+    monkeypatch.setattr(buying, "_purchase", counted)
     others = [pod(f"small-{number}", cpu=9_000) for number in range(20)]
     alone = planned(*others)
     before = len(looks)
