@@ -110,8 +110,8 @@ def with_drained(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     that has this capacity is to be removed, it must be found elsewhere. A drain may last for ever,
     for example under a PodDisruptionBudget, so a pod that no node can hold stays where it is,
     blocks no change, and nothing is launched for it. A node that was launched to replace others
-    takes only the pods of these, also while it starts; they are placed first. Pods whose volumes
-    are not resolved stay, too.
+    takes only the pods of these, also while it starts; they are placed first. Pods promised to one
+    in flight stay where they are, as do pods whose volumes are not resolved.
     """
     going = {node.name for node in snapshot.nodes if node.is_ours and node.deletion_at is not None}
     if not going:
@@ -151,7 +151,18 @@ def _rescheduled(
         seed=0,
     )
     asked = without_nodes(cordoned, leaving)
-    known = tuple(pod for pod in asked.pending if pod.scheduling.claims in ((), RESOLVED))
+    joined = {node.instance_id for node in snapshot.nodes}
+    promised = {
+        ref.uid
+        for slot in snapshot.slots
+        if slot.replaces and slot.instance_id not in joined
+        for ref in slot.pods
+    }
+    known = tuple(
+        pod
+        for pod in asked.pending
+        if pod.scheduling.claims in ((), RESOLVED) and pod.uid not in promised
+    )
     plan = decide(replace(asked, pending=known))
     places = {ref.uid: found.node for found in plan.placements for ref in found.pods}
     return replace(

@@ -10,7 +10,8 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import RESOLVED
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
-from tests.builders import NOW, node_of, pod
+from shared.planning.setting_aside import ref_of
+from tests.builders import NOW, node_of, pod, slot
 from tests.unit.disruption.clusters import AGED, PACKING, changed, cluster, looked, on
 
 
@@ -73,6 +74,18 @@ def test_pods_of_a_node_whose_replacement_stands_take_no_other_room() -> None:
     # What does not fit there needs room on others.
     more = replace(seen, bound=(*bound, half("a", 1), half("a", 2)))
     assert sorted(places(more)[f"a-{number}"] for number in range(3))[1:] == ["new", "new"]
+
+
+def test_pods_of_a_node_whose_replacement_is_in_flight_take_no_other_room() -> None:
+    bound = (half("a"), half("a", 1), half("b"))
+    coming = slot(replaces="gone,a", pods=(ref_of(bound[0]),))
+    seen = cluster(going("a"), node_of("b"), bound=bound, slots=(coming,))
+    assert places(seen) == {"a-0": "a", "a-1": "b", "b-0": "b"}
+    # Else they would be promised to the replacement of that node, too.
+    joined = node_of(
+        "new", **bought_for("a"), provider_id=f"aws:///us-east-1a/{coming.instance_id}"
+    )
+    assert places(replace(seen, nodes=(*seen.nodes, joined)))["a-0"] == "new"
 
 
 def test_a_node_that_replaces_another_has_no_room_for_them() -> None:
