@@ -161,7 +161,9 @@ class ProvisionSettings(BindSettings, frozen=True, kw_only=True):
         minimum_saving_percent: What a change must save, in percent of the price of the nodes that
             it removes: moving pods is never free.
         minimum_saving_per_hour: ... and what it must save in dollars an hour.
-        minimum_age_seconds: Consolidation leaves younger nodes alone: pods have just moved there.
+        minimum_pod_age_seconds: Consolidation leaves nodes with younger pods alone.
+        eviction_cost: What moving a plain pod costs in dollars, which a change must save while its
+            pods are there; 0 to count nothing but what is saved.
         disruption_budget_percent: The share of a cluster's nodes that consolidation may remove
             within the window; one node is always allowed.
         disruption_window_seconds: The length of that window, and of the pause after a change that
@@ -178,7 +180,8 @@ class ProvisionSettings(BindSettings, frozen=True, kw_only=True):
     preference_price_percent: _Count = 10
     minimum_saving_percent: _Percent = 5
     minimum_saving_per_hour: Annotated[float, Meta(ge=0, le=1000)] = 0.01
-    minimum_age_seconds: _Seconds = 300.0
+    minimum_pod_age_seconds: _Seconds = 600.0
+    eviction_cost: Annotated[float, Meta(ge=0, le=1000)] = 0.004
     disruption_budget_percent: Annotated[int, Meta(ge=1, le=100)] = 10
     disruption_window_seconds: _SomeSeconds = 600.0
 

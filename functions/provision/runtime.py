@@ -51,7 +51,8 @@ class ProvisionRuntime:
         self._disruption = DisruptionSettings(
             minimum_saving_percent=settings.minimum_saving_percent,
             minimum_saving_micros_per_hour=round(settings.minimum_saving_per_hour * 1_000_000),
-            minimum_age=timedelta(seconds=settings.minimum_age_seconds),
+            minimum_pod_age=timedelta(seconds=settings.minimum_pod_age_seconds),
+            eviction_cost_micros=round(settings.eviction_cost * 1_000_000),
             budget_percent=settings.disruption_budget_percent,
             window=timedelta(seconds=settings.disruption_window_seconds),
         )

@@ -9,7 +9,6 @@ from msgspec import Struct
 from shared.disruption.emptiness import keeps_node
 from shared.disruption.eviction_blockers import first_blocking_reason
 from shared.disruption.expiration import lifetime_of
-from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
@@ -30,7 +29,7 @@ _BOUGHT_FOR: Final = "it was launched for pods that are on their way"
 _CHANGED: Final = "a change of it is under way, or came to nothing lately"
 _PODS_CHANGED: Final = "its pods changed less than consolidateAfter ago"
 _PROMISED: Final = "pods are promised to it"
-_YOUNG: Final = "it is young"
+_YOUNG: Final = "its pods are young"
 _PREEMPTING: Final = "kube-scheduler makes room on it for a pod"
 # Reasons that pass by themselves.
 PASSING: Final = frozenset(
@@ -83,26 +82,27 @@ def eviction_cost(pod: Pod) -> int:
     return max(-_LARGEST_POD_COST, min(_LARGEST_POD_COST, cost))
 
 
-def find_candidates(  # noqa: PLR0913 -- four of them by keyword
+def find_candidates(  # noqa: PLR0913 -- five of them by keyword
     snapshot: ClusterSnapshot,
     budgets: Sequence[PodDisruptionBudget],
-    settings: DisruptionSettings,
     now: datetime,
     *,
     among: Iterable[str] | None = None,
     despite_blockers: Collection[str] = (),
     resting: Collection[str] = (),
     recently_changed: Collection[str] = (),
+    minimum_pod_age: timedelta = timedelta(0),
 ) -> tuple[tuple[Candidate, ...], dict[str, str]]:
     """Return the candidates, cheapest to disrupt first, and why each other Dovetail node is none.
 
     Args:
-        among: Names of provisioners whose nodes may be disrupted, whatever their age, price and
+        among: Names of provisioners whose nodes may be disrupted, whatever their price and
             annotation against consolidation; None for those with consolidation on.
         despite_blockers: Uids of nodes that are removed although pods or budgets block it.
         resting: Uids of nodes that are not disrupted for now: a change of them is under way, or
             failed a short while ago.
         recently_changed: Uids of nodes whose pods changed less than consolidateAfter ago.
+        minimum_pod_age: Nodes with younger pods are none.
     """
     wanted = None if among is None else frozenset(among)
     provisioners = {
@@ -137,7 +137,9 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
         if not reason and node.instance_id in promised:
             reason = _PROMISED
         if not reason and wanted is None:
-            reason = _not_worth_it(node, settings, now, nominated, prices)
+            reason = _not_worth_it(node, nominated, prices)
+        if not reason and any(is_young(pod, minimum_pod_age, now) for pod in pods):
+            reason = _YOUNG
         if reason:
             refused[node.name] = reason
             continue
@@ -151,6 +153,11 @@ def find_candidates(  # noqa: PLR0913 -- four of them by keyword
         )
     found.sort(key=lambda candidate: (candidate.disruption_cost, candidate.node.name))
     return tuple(found), refused
+
+
+def is_young(pod: Pod, minimum_age: timedelta, now: datetime) -> bool:
+    """Return whether a pod is younger than that."""
+    return pod.created_at is not None and now - pod.created_at < minimum_age
 
 
 def node_prices(snapshot: ClusterSnapshot) -> Mapping[str, int]:
@@ -189,19 +196,11 @@ def _why_not_disruptable(node: Node, owner: Provisioner, resting: Collection[str
     return ""
 
 
-def _not_worth_it(
-    node: Node,
-    settings: DisruptionSettings,
-    now: datetime,
-    nominated: Collection[str],
-    prices: Collection[str],
-) -> str:
+def _not_worth_it(node: Node, nominated: Collection[str], prices: Collection[str]) -> str:
     if node.blocking_annotation:
         return f"its annotation {node.blocking_annotation} forbids it"
     if not node.was_initialized:
         return _STARTS
-    if node.created_at is None or now - node.created_at < settings.minimum_age:
-        return _YOUNG
     if node.name in nominated:
         return _PREEMPTING
     return "" if node.name in prices else "its price is not known"

@@ -1,7 +1,6 @@
 """Consolidation: fewer or cheaper nodes for the same pods."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -10,15 +9,15 @@ from msgspec import Struct
 from shared.disruption.allowances import NO_BUDGETS, Allowances
 from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.option_prices import within_price
+from shared.disruption.payback import pays_back
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulate import simulate, with_cordoned, with_drained
+from shared.disruption.simulate import simulate, with_drained
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.node_budgets import DisruptionReason
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
-from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 
@@ -42,14 +41,12 @@ class ConsolidationCommand(Struct, frozen=True, kw_only=True):
         plan: Where their pods would go: new nodes to launch first, and placements on others. Every
             option of every new node keeps the saving.
         saving_micros_per_hour: At least this much less is paid afterwards.
-        cordoned: Names of nodes to which their pods may not move, as they would move twice.
     """
 
     method: DisruptionMethod
     remove: tuple[str, ...]
     plan: Plan
     saving_micros_per_hour: int
-    cordoned: frozenset[str] = frozenset()
 
 
 class ConsolidationResult(Struct, frozen=True, kw_only=True):
@@ -90,9 +87,6 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
     less than the minimum saving are dropped from the best group. As each accepted change makes the
     cluster strictly cheaper, no later change can undo it.
 
-    A node that cannot be changed yet, only because it is too young, takes no pods if its unused
-    capacity costs more than the change saves: these pods would soon move again.
-
     The same snapshot always gives the same result.
 
     Args:
@@ -106,10 +100,10 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
     found, refused = find_candidates(
         snapshot,
         budgets,
-        settings,
         snapshot.taken_at,
         resting=resting,
         recently_changed=recently_changed,
+        minimum_pod_age=settings.minimum_pod_age,
     )
     skipped = tuple(sorted(refused.items()))
     if not found:
@@ -130,13 +124,7 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
         return ConsolidationResult(reason="pods wait for capacity", skipped=skipped)
     if empty:
         return ConsolidationResult(best=_emptied(empty), skipped=skipped)
-    at_any_age = replace(settings, minimum_age=timedelta(0))
-    old_enough = {candidate.node.name for candidate in found}
-    later, _ = find_candidates(snapshot, budgets, at_any_age, snapshot.taken_at, resting=resting)
-    too_young = {
-        other.node.name: _waste(other) for other in later if other.node.name not in old_enough
-    }
-    search = _CandidateSearch(snapshot, settings, packing, may_continue, too_young)
+    search = _CandidateSearch(snapshot, settings, packing, may_continue)
     best = search.best(_groups(used, within))
     if best is not None:
         best = search.smallest(best)
@@ -170,12 +158,7 @@ class _Change(Struct, frozen=True, kw_only=True):
 
 
 class _CandidateSearch:
-    """Tries groups of candidates, each at most once, until the tries are used up.
-
-    Args:
-        too_young: What is wasted on nodes that are too young to be changed, by name, in
-            micro-dollars per hour.
-    """
+    """Tries groups of candidates, each at most once, until the tries are used up."""
 
     def __init__(
         self,
@@ -183,10 +166,8 @@ class _CandidateSearch:
         settings: DisruptionSettings,
         packing: PackingSettings,
         may_continue: Callable[[], bool],
-        too_young: Mapping[str, int],
     ) -> None:
         self._snapshot = with_drained(snapshot)
-        self._too_young = too_young
         self._settings = settings
         self._packing = packing
         self._may_continue = may_continue
@@ -240,13 +221,10 @@ class _CandidateSearch:
     def _simulated(self, group: tuple[Candidate, ...], names: frozenset[str]) -> _Change | None:
         price = sum(candidate.price_micros_per_hour for candidate in group)
         most = price - self._settings.required_saving(price)
-        # No group saves more than it costs, so these nodes take none of its pods.
-        closed = frozenset(name for name, waste in self._too_young.items() if waste > price)
-        plan = simulate(with_cordoned(self._snapshot, closed), names, self._packing)
-        if plan is None or most < 0:
+        if most < 0 or not self._pays_back(group, Plan()):
             return None
-        entered = (self._too_young.get(placement.node, 0) for placement in plan.placements)
-        if max(entered, default=0) > price - plan.cost_micros_per_hour:
+        plan = simulate(self._snapshot, names, self._packing)
+        if plan is None or not self._pays_back(group, plan):
             return None
         if not plan.nodes:
             change = ConsolidationCommand(
@@ -254,7 +232,6 @@ class _CandidateSearch:
                 remove=tuple(sorted(names)),
                 plan=plan,
                 saving_micros_per_hour=price,
-                cordoned=closed,
             )
             return _Change(group=group, change=change, expected_micros_per_hour=price)
         kept = within_price(plan, most, self._settings, self._snapshot)
@@ -266,10 +243,12 @@ class _CandidateSearch:
             plan=kept,
             saving_micros_per_hour=price
             - sum(node.highest_price_micros_per_hour for node in kept.nodes),
-            cordoned=closed,
         )
         expected = price - plan.cost_micros_per_hour
         return _Change(group=group, change=change, expected_micros_per_hour=expected)
+
+    def _pays_back(self, group: Sequence[Candidate], plan: Plan) -> bool:
+        return pays_back(group, plan, self._settings, self._snapshot.taken_at)
 
     def _spot_is_wide_enough(self, group: Sequence[Candidate], plan: Plan) -> bool:
         """Return whether spot nodes, if any, are replaced by fewer nodes or by many cheaper types.

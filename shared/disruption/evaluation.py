@@ -86,7 +86,6 @@ class DisruptionCommand(Struct, frozen=True, kw_only=True):
         remove: Names, sorted.
         plan: New nodes to launch first, and placements on others.
         why: For people.
-        cordoned: Names of nodes to which their pods may not move.
     """
 
     cause: DisruptionCause
@@ -94,7 +93,6 @@ class DisruptionCommand(Struct, frozen=True, kw_only=True):
     remove: tuple[str, ...]
     plan: Plan
     why: str
-    cordoned: frozenset[str] = frozenset()
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
@@ -202,7 +200,6 @@ def evaluate(
         remove=best.remove,
         plan=best.plan,
         why=f"saves {at_least}{hourly(best.saving_micros_per_hour)}",
-        cordoned=best.cordoned,
     )
     return Evaluation(change=change, skipped=skipped, kept=kept)
 
@@ -357,7 +354,6 @@ def _one_by_one(
     found, refused = find_candidates(
         snapshot,
         disruption_input.budgets,
-        settings,
         snapshot.taken_at,
         among=[owner.name for owner in snapshot.provisioners],
         despite_blockers=[

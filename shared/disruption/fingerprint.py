@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 
+from shared.disruption.candidates import is_young
 from shared.disruption.evaluation import DisruptionInput, allowances_in
 from shared.model import labels as keys
 
@@ -12,7 +13,7 @@ _SEEN: tuple[str, ...] = (keys.REPLACES, *keys.NODE_BLOCKING_ANNOTATIONS)
 def fingerprint(disruption_input: DisruptionInput) -> str:
     """Return a hash of all that may change what consolidation finds, except prices and time.
 
-    Time counts where it makes a node old enough; prices change twice a day, and an evaluation that
+    Time counts where it makes a pod old enough; prices change twice a day, and an evaluation that
     was skipped is made up for within minutes.
     """
     digest = hashlib.sha256()
@@ -25,12 +26,9 @@ def fingerprint(disruption_input: DisruptionInput) -> str:
 def _lines(disruption_input: DisruptionInput) -> Iterator[str]:
     snapshot, settings = disruption_input.snapshot, disruption_input.settings
     for node in snapshot.nodes:
-        old = node.created_at is not None and (
-            snapshot.taken_at - node.created_at >= settings.minimum_age
-        )
         marks = tuple(node.annotations.get(key) for key in _SEEN)
         state = (node.unschedulable, node.deletion_at is not None, node.is_initialized)
-        yield repr((node.uid, old, marks, state, node.allocatable.items))
+        yield repr((node.uid, marks, state, node.allocatable.items))
     for pod in snapshot.bound:
         yield repr(
             (
@@ -38,6 +36,7 @@ def _lines(disruption_input: DisruptionInput) -> Iterator[str]:
                 pod.node_name,
                 pod.is_terminating,
                 pod.blocking_annotation_at(snapshot.taken_at),
+                is_young(pod, settings.minimum_pod_age, snapshot.taken_at),
             )
         )
     for waiting in snapshot.pending:

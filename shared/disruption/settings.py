@@ -20,8 +20,10 @@ class DisruptionSettings(Struct, frozen=True, kw_only=True):
             percent. Default 5: moving pods is never free.
         minimum_saving_micros_per_hour: ... and at least this much, in micro-dollars per hour.
             Default 10,000 ($0.01).
-        minimum_age: A node younger than this is not disrupted: its pods have only just moved.
-            Default 5 minutes.
+        minimum_pod_age: A node with a younger pod is left alone: it may have just moved there.
+            Default 10 minutes.
+        eviction_cost_micros: What moving a plain pod costs, in micro-dollars. Default 4,000
+            ($0.004); 0 to count nothing but what is saved.
         spot_types: A spot node is replaced by a spot node only when at least this many cheaper
             instance types could serve: else the next interruption would undo it. Default 15, as
             in Karpenter.
@@ -43,7 +45,8 @@ class DisruptionSettings(Struct, frozen=True, kw_only=True):
 
     minimum_saving_percent: int = 5
     minimum_saving_micros_per_hour: int = 10_000
-    minimum_age: timedelta = timedelta(minutes=5)
+    minimum_pod_age: timedelta = timedelta(minutes=10)
+    eviction_cost_micros: int = 4_000
     spot_types: int = 15
     max_simulations: int = 80
     budget_percent: int = 10
@@ -69,3 +72,7 @@ class DisruptionSettings(Struct, frozen=True, kw_only=True):
     def most_nodes(self, of: int) -> int:
         """Return how many of so many nodes consolidation may remove within the window."""
         return max(1, of * self.budget_percent // 100)
+
+
+# Counts nothing but what is saved.
+SAVING_ALONE: Final = DisruptionSettings(minimum_pod_age=timedelta(0), eviction_cost_micros=0)

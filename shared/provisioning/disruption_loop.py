@@ -26,7 +26,6 @@ from shared.disruption.pod_changes import pod_digests, recently_changed
 from shared.disruption.simulate import (
     simulate,
     with_claims_of,
-    with_cordoned,
     with_drained,
     without_nodes,
 )
@@ -254,7 +253,7 @@ def _write_decision(
 ) -> None:
     """Save the simulated input and its result, so that the decision can be replayed."""
     seen = as_simulated(disruption_input, change.cause)
-    snapshot = with_cordoned(with_drained(seen.snapshot), change.cordoned)
+    snapshot = with_drained(seen.snapshot)
     plan = simulate(snapshot, change.remove, seen.packing) or change.plan
     why: Mapping[str, Any] = {
         "cause": change.cause.value,

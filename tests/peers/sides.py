@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from shared.disruption.consolidation import consolidate
-from shared.disruption.settings import DisruptionSettings
+from shared.disruption.settings import SAVING_ALONE
 from shared.disruption.simulate import by_price
 from shared.model.plan import Plan
 from shared.packing.problem import PackingSettings
@@ -151,7 +151,7 @@ def consolidate_dovetail(problem: Problem, standing: Iterable[Machine]) -> Conso
         best = consolidate(
             seen,
             (),
-            DisruptionSettings().within_reason(problem.pods),
+            SAVING_ALONE.within_reason(problem.pods),
             by_price(PackingSettings()),
             most_nodes=len(seen.nodes),
         ).best

@@ -1,7 +1,6 @@
 """How full a node is, what keeps it from being consolidated, and what that would save."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import Final
 
 from functions.cli.plan.explanation import filled
@@ -13,7 +12,7 @@ from shared.disruption.candidates import node_prices
 from shared.disruption.consolidation import ConsolidationCommand, ConsolidationResult, consolidate
 from shared.disruption.evaluation import SAVES_TOO_LITTLE
 from shared.disruption.eviction_blockers import eviction_blockers
-from shared.disruption.settings import DisruptionSettings
+from shared.disruption.settings import SAVING_ALONE
 from shared.disruption.simulate import by_price
 from shared.model.dialect import OwnerKind
 from shared.model.dollars_and_counts import counted, counted_kinds, first_names
@@ -28,8 +27,6 @@ from shared.packing.problem import PackingSettings
 from shared.provisioning.savings.pools import pool_of
 
 _MOST_REASONS: Final = 3
-# Whatever the age of the node: the question is what a change would bring.
-_SETTINGS: Final = DisruptionSettings(minimum_age=timedelta(0))
 _PACKING: Final = by_price(PackingSettings())
 
 
@@ -90,7 +87,7 @@ def _alone(
     return consolidate(
         snapshot,
         budgets,
-        _SETTINGS,
+        SAVING_ALONE,
         _PACKING,
         most_nodes=1,
         allowances=allowed,

@@ -1,7 +1,6 @@
 """What a pool would cost after all consolidation moves that are allowed today."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import Final
 
 from functions.cli.report.carrying_out import OURS, carry_out, owned_labels
@@ -9,7 +8,7 @@ from functions.cli.report.owners import site_of
 from functions.cli.report.repacking import Outcome, PoolPlan
 from shared.disruption.candidates import find_candidates
 from shared.disruption.consolidation import consolidate
-from shared.disruption.settings import DisruptionSettings
+from shared.disruption.settings import SAVING_ALONE, DisruptionSettings
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.daemon_sets import DaemonSet
@@ -61,8 +60,8 @@ def consolidated(  # noqa: PLR0913 -- two of them by keyword
             https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/controllers/disruption/consolidation.go
             (computeConsolidation, 2026-12).
     """
-    rules = DisruptionSettings(
-        minimum_age=timedelta(0),
+    rules = replace(
+        SAVING_ALONE,
         # What is reached by many changes is reached by one, at a fraction of the plans.
         most_at_once=len(snapshot.nodes),
     ).within_reason(len(snapshot.bound))
@@ -166,7 +165,7 @@ def _may_replace_all(
     nodes: int,
 ) -> bool:
     """Return whether consolidation would replace all nodes of a pool by those of its repacking."""
-    found, _ = find_candidates(snapshot, budgets, rules, snapshot.taken_at)
+    found, _ = find_candidates(snapshot, budgets, snapshot.taken_at)
     if sum(len(candidate.pods) for candidate in found) < _MANY_PODS:
         return False
     # Limits count a node and its replacement, which run beside each other for a while.

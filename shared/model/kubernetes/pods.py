@@ -203,6 +203,11 @@ class Pod(HashableValue, frozen=True, kw_only=True):
         return self.owner is not None and self.owner.kind == "DaemonSet"
 
     @property
+    def is_of_job(self) -> bool:
+        """Whether a Job owns it: it runs to its end, and begins again where it is evicted."""
+        return self.owner is not None and self.owner.kind == "Job"
+
+    @property
     def is_static(self) -> bool:
         """Whether a node owns it: a static (mirror) pod."""
         return self.owner is not None and self.owner.kind == "Node"

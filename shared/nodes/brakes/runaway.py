@@ -35,8 +35,6 @@ SPAN: Final = timedelta(hours=1)
 MOST_TRIALS: Final = 2
 # For all pods of a namespace that no controller replaces, together.
 _MOST_OF_NAMESPACE: Final = 10
-# Pods of these kinds finish, so another pod of the same owner does not indicate a failure.
-_ENDING: Final = frozenset({"Job"})
 _TRIAL: Final = "trial#"
 _LAUNCHED_FOR: Final = "launched-for#"
 # Timers of a plan's nodes that write at the same moment; a timer that fails is tried again.
@@ -65,8 +63,11 @@ def all_subjects(pods: Iterable[Pod]) -> frozenset[str]:
 
 
 def _controller_of(pod: Pod) -> ControllerRef | None:
-    """Return the controller that replaces a pod, None for a bare pod and a pod of a Job."""
-    return None if pod.owner is None or pod.owner.kind in _ENDING else pod.owner
+    """Return the controller that replaces a pod, None for a bare pod and a pod of a Job.
+
+    Pods of a Job finish, so another pod of the same owner does not indicate a failure.
+    """
+    return None if pod.is_of_job else pod.owner
 
 
 def _node_demands(scheduling: Scheduling) -> list[str]:

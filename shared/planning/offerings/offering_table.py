@@ -272,8 +272,7 @@ class OfferingTable:
         """Return a bit mask of the offerings whose empty nodes have room for the requests."""
         mask = self.all
         for name, amount in requests.items:
-            if amount > 0:
-                mask &= self._with_room(name, amount)
+            mask &= self._with_room(name, amount)
         return mask
 
     def _with_room(self, name: str, amount: int) -> int:

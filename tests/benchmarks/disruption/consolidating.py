@@ -13,7 +13,7 @@ from typing import Final
 
 from shared.disruption.candidates import node_prices
 from shared.disruption.consolidation import ConsolidationCommand, consolidate
-from shared.disruption.settings import DisruptionSettings
+from shared.disruption.settings import SAVING_ALONE
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import PlannedNode
@@ -126,7 +126,7 @@ def settle(seed: int) -> Settled:
     costs = [_cost(seen)]
     lost = 0
     for step in range(_MOST_ROUNDS):
-        outlook = consolidate(seen, (), DisruptionSettings(), _PACKING, most_nodes=1000)
+        outlook = consolidate(seen, (), SAVING_ALONE, _PACKING, most_nodes=1000)
         if outlook.best is None:
             break
         seen, left = _applied(seen, outlook.best, rng, step)

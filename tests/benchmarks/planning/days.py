@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from shared.disruption.candidates import node_prices
 from shared.disruption.consolidation import ConsolidationCommand, DisruptionMethod, consolidate
-from shared.disruption.settings import DisruptionSettings
+from shared.disruption.settings import SAVING_ALONE
 from shared.disruption.simulate import by_price
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
@@ -45,7 +45,7 @@ _BOOT: Final = 2 * _MINUTE
 _STAYS: Final = 3.0  # hours, in the mean
 _SWING: Final = 0.6  # how much more comes at noon than in the mean
 _FAMILIES: Final = frozenset({"c6a", "m6a", "r6a"})
-_DISRUPTION: Final = DisruptionSettings(max_simulations=12)
+_DISRUPTION: Final = replace(SAVING_ALONE, max_simulations=12)
 SETTINGS: Final[tuple[tuple[int, int], ...]] = (
     *((0, 0), (50, 0), (90, 0)),
     *((0, 1), (90, 1)),

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from shared.disruption.candidates import Candidate, eviction_cost, find_candidates
-from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
@@ -23,8 +22,6 @@ from tests.builders import (
 )
 from tests.unit.disruption.clusters import LATER
 
-SETTINGS = DisruptionSettings()
-
 
 def node(name: str = "n1", **changes: Any) -> Node:
     return node_of(name, **changes)
@@ -38,7 +35,7 @@ def _look(
 ) -> tuple[tuple[Candidate, ...], dict[str, str]]:
     owner = more.pop("owner", provisioner(consolidation=True))
     seen = snapshot(nodes=nodes, bound=bound, provisioners=(owner,), **more)
-    return find_candidates(seen, budgets, SETTINGS, LATER)
+    return find_candidates(seen, budgets, LATER)
 
 
 def test_an_initialized_node_of_a_consolidating_provisioner_is_a_candidate() -> None:
@@ -90,8 +87,6 @@ def test_a_node_whose_kubelet_stopped_is_a_candidate_and_empty_without_running_p
             {"annotations": {keys.DO_NOT_DISRUPT: "true"}},
             "its annotation karpenter.sh/do-not-disrupt forbids it",
         ),
-        ({"created_at": LATER - timedelta(minutes=4)}, "it is young"),
-        ({"created_at": None}, "it is young"),
         (
             {"labels": {**node().labels, keys.INSTANCE_TYPE: "x9.huge"}},
             "its price is not known",
@@ -116,9 +111,9 @@ def test_a_node_on_which_the_scheduler_makes_room_is_left_alone_by_consolidation
         taken_at=LATER,
     )
 
-    found, refused = find_candidates(seen, (), DisruptionSettings(), LATER)
+    found, refused = find_candidates(seen, (), LATER)
     assert (found, refused) == ((), {"n1": "kube-scheduler makes room on it for a pod"})
-    found, refused = find_candidates(seen, (), DisruptionSettings(), LATER, among=["default"])
+    found, refused = find_candidates(seen, (), LATER, among=["default"])
     assert ([candidate.node.name for candidate in found], refused) == (["n1"], {})
 
 
@@ -171,5 +166,5 @@ def test_a_node_that_expires_soon_is_cheaper_to_disrupt() -> None:
 def test_nodes_of_named_provisioners_are_candidates_without_consolidation() -> None:
     seen = snapshot(nodes=(node(),))
 
-    assert len(find_candidates(seen, (), SETTINGS, LATER, among=("default",))[0]) == 1
-    assert find_candidates(seen, (), SETTINGS, LATER, among=("other",)) == ((), {})
+    assert len(find_candidates(seen, (), LATER, among=("default",))[0]) == 1
+    assert find_candidates(seen, (), LATER, among=("other",)) == ((), {})

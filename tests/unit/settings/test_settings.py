@@ -65,7 +65,10 @@ def test_settings_are_written_so_that_they_are_read_back(
         ({"DOVETAIL_TABLE": None}, "DOVETAIL_TABLE: is missing"),
         ({"DOVETAIL_LEASE_SECONDS": "61"}, "DOVETAIL_LEASE_SECONDS: Expected `float` <= 60"),
         ({"DOVETAIL_BATCH_MAX_SECONDS": "nan"}, "DOVETAIL_BATCH_MAX_SECONDS: Expected `float`"),
-        ({"DOVETAIL_MINIMUM_AGE_SECONDS": "inf"}, "DOVETAIL_MINIMUM_AGE_SECONDS: Expected `float`"),
+        (
+            {"DOVETAIL_MINIMUM_POD_AGE_SECONDS": "inf"},
+            "DOVETAIL_MINIMUM_POD_AGE_SECONDS: Expected `float`",
+        ),
         ({"DOVETAIL_BINDING_POLICY": "late"}, "DOVETAIL_BINDING_POLICY: expected one of early, "),
         (
             {"DOVETAIL_EMPTINESS_MACHINE": "x"},

@@ -35,7 +35,7 @@ def of_group(name: str, group: str, kind: str = "m5.large", **overrides: Any) ->
 
 
 def on(node: str, name: str, **overrides: Any) -> Pod:
-    return make.pod(name, node_name=node, **overrides)
+    return make.pod(name, node_name=node, **{"created_at": LONG_AGO, **overrides})
 
 
 class Watched:
