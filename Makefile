@@ -179,7 +179,8 @@ PODS ?=
 AFTER ?= 30s
 
 weeks: $(VENV)/.dev  ## What traces of days cost, in virtual time: dollars, waits, evictions (TRACES=, PODS=, AFTER=; 15 minutes)
-	@$(BIN)/python -m tests.weeks $(TRACES) --after $(AFTER) $(if $(PODS),--pods "$(PODS)")
+	@$(BIN)/python -m tests.weeks $(TRACES) --after $(AFTER) $(if $(PODS),--pods "$(PODS)") \
+	    $(if $(TRACES),,--write docs/evidence/weeks.md)
 
 ROW ?=
 

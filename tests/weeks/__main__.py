@@ -34,6 +34,20 @@ from tests.weeks.world import WeeksWorld, node_pool
 
 _BESIDE: Final = Path(__file__).with_name("kept")
 _BUILT: Final = Path(__file__).parents[2] / ".build" / "weeks"
+_PAGE: Final = """\
+# Dovetail beside Karpenter, over days
+
+{means}
+
+Made by `make weeks`. {machine}
+
+One cluster for a day (*quiet* and *nightly*: a week), in virtual time: the same world for both,
+Karpenter v1.14.1 with all its controllers, unchanged, one NodePool with Karpenter's default budgets
+and `consolidateAfter: {after}`. What is played, and what the columns mean, is
+[there](../../tests/weeks/README.md). Single decisions of both are compared [beside](peers.md).
+
+{table}
+"""
 _HEADS: Final = (
     *("trace (bounds, $)", "who", "$", "÷ bounds", "node-hours, most, launched"),
     *("bound p50, p95 s", "running p50, p95 s", "again p95 s", "evicted, young", "CPU s"),
@@ -75,6 +89,7 @@ def main() -> int:
     parser.add_argument("--after", default="30s", help="consolidateAfter of the NodePool")
     parser.add_argument("--pods", type=Path, help="list of pods of the published trace")
     parser.add_argument("--alone", action="store_true", help="without Karpenter, which needs Go")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="a page to write")
     given = parser.parse_args()
     program = None if given.alone else build_karpenter()
     known = list(_known(given.traces, given.seed, given.after, given.pods))
@@ -97,13 +112,23 @@ def main() -> int:
         ratios: list[tuple[float, float]] = []
         for asked, bounds, ours, theirs in begun:
             _add(asked, bounds.result(), ours, theirs, rows, ratios)
-    sys.stdout.write("\n".join([machine(), "", *markdown(_HEADS, rows), ""]))
-    for said, part in (("mean", ratios[: len(known)]), ("further", ratios[len(known) :])):
-        if part:
-            dollars, evictions = map(statistics.mean, zip(*part, strict=True))
-            sys.stdout.write(
-                f"{said}: dollars {dollars:.3f}, evictions {evictions:.2f} of Karpenter's\n"
-            )
+    means = [
+        f"**In {len(part)} {said} traces, Dovetail costs {dollars:.3f} of what Karpenter costs and "
+        f"evicts {evictions:.2f} of the pods, in the mean.**"
+        for said, part in (("drawn", ratios[: len(known)]), ("further", ratios[len(known) :]))
+        if part
+        for dollars, evictions in [map(statistics.mean, zip(*part, strict=True))]
+    ]
+    table = "\n".join(markdown(_HEADS, rows))
+    page = _PAGE.format(
+        means="\n".join(means),
+        machine=machine(),
+        after=given.after,
+        table=table,
+    )
+    if given.write:
+        given.write.write_text(page, encoding="utf-8")
+    sys.stdout.write(page)
     return 0
 
 
