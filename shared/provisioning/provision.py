@@ -198,12 +198,16 @@ class Provisioning:
 
 
 def _wait_for_batch(ports: ClusterPorts, policy: LaunchPolicy) -> None:
-    """Read the pending pods until the list is unchanged for a while: the burst is over."""
+    """Read the pending pods until nothing has changed for a while: the burst is over.
+
+    kube-scheduler looks at one pod after the other: while it still finds some unschedulable, the
+    rest of the burst would get nodes of its own.
+    """
     clock = ports.clock
     started = last_change = clock.now()
-    seen: tuple[str, ...] | None = None
+    seen: tuple[tuple[str, bool], ...] | None = None
     while clock.now() - started < policy.batch_max:
-        now_seen = tuple(p.uid for p in ports.cluster.pending_pods())
+        now_seen = tuple((pod.uid, pod.unschedulable) for pod in ports.cluster.pending_pods())
         if now_seen != seen:
             seen, last_change = now_seen, clock.now()
         elif clock.now() - last_change >= policy.batch_idle:

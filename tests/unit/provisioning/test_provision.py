@@ -1,5 +1,6 @@
 """Provisioning, round by round: pods that wait get nodes."""
 
+import itertools
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -120,6 +121,23 @@ def test_the_fast_lane_waits_until_the_burst_is_over() -> None:
     world.provision(settle=True)
     assert sum(world.clock.slept, timedelta(0)) == SECOND
     assert world.cluster.reads.count("pending_pods") == 4
+
+
+def test_a_burst_lasts_while_kube_scheduler_still_looks_at_its_pods() -> None:
+    burst = pods(4, cpu=300)
+    seen = [replace(waiting, unschedulable=False) for waiting in burst[1:]]
+    world = World(provisioner(), burst[0], *seen)
+    marked = iter(burst[1:])
+
+    def sleep(span: timedelta) -> None:
+        world.advance(span)
+        world.cluster.add(
+            *(replace(known, unschedulable=True) for known in itertools.islice(marked, 1))
+        )
+
+    instead(world.clock, "sleep", sleep)
+    report = world.provision(settle=True)
+    assert (report.pods_planned, report.launches) == (4, 1)
 
 
 def test_the_fast_lane_waits_no_longer_than_it_may() -> None:
