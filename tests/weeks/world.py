@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType
 from shared.model.values import replace
@@ -140,7 +141,8 @@ class WeeksWorld(World):
     def play(self) -> None:
         """Let Dovetail serve the trace."""
         provision: Any = self.functions.runtimes["provision"]
-        # Schedules of faults need no good plans; these do.
+        # Schedules of faults need no good plans and no good changes; these do.
+        provision._disruption = DisruptionSettings()
         provision._packing = replace(
             provision._packing, improve_iterations=PackingSettings().improve_iterations
         )

@@ -18,6 +18,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from infra.aws.functions import FUNCTIONS
+from shared.disruption.settings import SAVING_ALONE
 from shared.instance_types.ami_families import al2023
 from shared.model.errors import AutoscalerError
 from shared.model.values import replace
@@ -160,6 +161,8 @@ def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
     if name == "provision":
         # Tries to make a good plan better cost most of the time and none of the correctness.
         runtime._packing = replace(runtime._packing, improve_iterations=1)
+        # The more changes of nodes, the more may go wrong.
+        runtime._disruption = SAVING_ALONE
     return runtime
 
 

@@ -127,6 +127,12 @@ class ApiServer(FakeCluster):
         process = self._keeper()
         return process is not None and process.state.save()
 
+    def read_on(self) -> None:
+        """Let the processes that keep copies read on: one that has drifted does not stay so."""
+        for process in self.keeping.all():
+            process.reads_on("bound_pods", super().bound_pods())
+            process.reads_on("nodes", super().nodes())
+
     def is_misread(self) -> bool:
         """Return whether the last readings of the process that asks were of a drifted copy."""
         process = self._keeper()

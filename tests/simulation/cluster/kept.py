@@ -171,11 +171,19 @@ class KeepingProcess:
         """
         found: tuple[T, ...] = getattr(self.state, what)(nothing)
         self.wrong[what] = 0 if found == shown else self.wrong[what] + 1
-        most = 2 * max(len(shown), len(self._nodes)) + 2 if self.drifted else 0
-        if self.wrong[what] > most:
+        if self.wrong[what] > self._most(shown):
             kept, there = set(map(_version, found)), set(map(_version, shown))
             fail("copy", f"{what}: {sorted(kept ^ there)[:1]} for {self.wrong[what]} readings")
         return found
+
+    def reads_on(self, what: Literal["bound_pods", "nodes"], shown: tuple[T, ...]) -> None:
+        """Read as often as it takes to find that a copy has drifted."""
+        for _ in range(self._most(shown) + 1):
+            self.reads(what, shown)
+
+    def _most(self, shown: Sized) -> int:
+        """Return how many readings in a row may be wrong."""
+        return 2 * max(len(shown), len(self._nodes)) + 2 if self.drifted else 0
 
 
 def _version(value: Versioned) -> tuple[str, str]:
@@ -208,6 +216,10 @@ class Keeping:
             found = self._processes[process.function] = self._new()
         found.serves = process.number
         return found
+
+    def all(self) -> tuple[KeepingProcess, ...]:
+        """Return the process of each function."""
+        return tuple(self._processes.values())
 
     def _new(self) -> KeepingProcess:
         pods, nodes = self._objects

@@ -129,6 +129,8 @@ def _run(world: World, outcome: Outcome) -> None:
             break
         if lasted >= _longest_seconds(world):
             raise ViolationError(name, f"for {lasted:.0f} s {oldest}")
+    for api in world.apis.values():
+        api.read_on()
     if world.delivery.dead:
         raise ViolationError("dead letter", world.delivery.dead[0])
     if world.timers.failed:
