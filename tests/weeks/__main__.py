@@ -8,29 +8,23 @@ the world changes, delete them.
 import argparse
 import dataclasses
 import functools
-import hashlib
-import logging
 import multiprocessing
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from tests.benchmarks.report import machine, markdown
 from tests.peers.sides import build_karpenter
-from tests.weeks import karpenter
 from tests.weeks.bound import Bounds, bounds_of
 from tests.weeks.drawn import DRAWN, drawn_by
-from tests.weeks.meter import Played, measured
+from tests.weeks.meter import Played
+from tests.weeks.plays import Asked, dovetail, karpenter
 from tests.weeks.published import published
 from tests.weeks.traces import Trace
-from tests.weeks.world import WeeksWorld, node_pool
 
 _BESIDE: Final = Path(__file__).with_name("kept")
 _BUILT: Final = Path(__file__).parents[2] / ".build" / "weeks"
@@ -55,32 +49,6 @@ _HEADS: Final = (
 )
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """A result of Karpenter's.
-
-    Attributes:
-        of: Digest of trace, NodePool and program.
-    """
-
-    of: str
-    played: Played
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """A trace to play.
-
-    Attributes:
-        seed: Of what the world adds to it: boots and waits.
-        after: consolidateAfter of the NodePool.
-        folder: Where Karpenter's result is kept.
-    """
-
-    trace: Trace
-    seed: int
-    after: str
-    folder: Path
-
-
 def main() -> int:
     """Play the traces, print the table and the ratios."""
     parser = argparse.ArgumentParser(prog="tests.weeks", description=__doc__)
@@ -103,8 +71,8 @@ def main() -> int:
             (
                 asked,
                 pool.submit(bounds_of, asked.trace),
-                pool.submit(_dovetail, asked),
-                pool.submit(_karpenter, asked, program) if program is not None else None,
+                pool.submit(dovetail, asked),
+                pool.submit(karpenter, asked, program) if program is not None else None,
             )
             for asked in (*known, *further)
         ]
@@ -147,33 +115,6 @@ def _further(after: str) -> Iterator[Asked]:
     commit = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
     for trace, seed in drawn_by(commit):
         yield Asked(trace, seed, after, _BUILT)
-
-
-def _dovetail(asked: Asked) -> Played:
-    logging.disable(logging.CRITICAL)
-    began = time.process_time()
-    world = WeeksWorld(asked.trace, asked.seed, asked.after)
-    world.play()
-    return measured(world, time.process_time() - began)
-
-
-def _karpenter(asked: Asked, program: Path) -> Played:
-    logging.disable(logging.CRITICAL)
-    trace, stamp = asked.trace, program.with_suffix(".stamp").read_text("ascii")
-    words = f"{trace}{asked.seed}{node_pool(trace.families, asked.after)}{stamp}"
-    digest = hashlib.sha256(words.encode()).hexdigest()[:20]
-    path = asked.folder / f"{trace.name}-{asked.seed}-{asked.after}.json"
-    if path.exists():
-        kept = msgspec.json.decode(path.read_bytes(), type=Kept)
-        if kept.of == digest:
-            return kept.played
-    world = karpenter.KarpenterWorld(trace, asked.seed, asked.after)
-    said = karpenter.play(world, program)
-    played = measured(world, float(said["cpuSeconds"]))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = msgspec.json.format(msgspec.json.encode(Kept(digest, played)))
-    path.write_bytes(text + b"\n")
-    return played
 
 
 def _add(
