@@ -156,7 +156,7 @@ class OfferingTable:
         return most
 
     def within_limits(self, left: Resources) -> int:
-        """Return a bit mask of the offerings of which limits that leave this allow an instance."""
+        """Return a bit mask of the offerings whose instances fit into what limits leave."""
         mask = self.all
         for name, amount in left.items:
             mask &= ~self._counting(name, max(amount, 0) + 1)
@@ -284,7 +284,7 @@ class OfferingTable:
         )
 
     def _at_least(self, name: Hashable, value: Callable[[int], int], least: int) -> int:
-        """Return a bit mask of the offerings with at least a value of their offers."""
+        """Return a bit mask of the offerings whose offers have at least this value."""
         found = self._ascending.get(name)
         if found is None:
             by_value = _by_value([value(option.offer) for option in self.listed])

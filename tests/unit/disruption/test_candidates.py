@@ -163,6 +163,13 @@ def test_a_node_that_expires_soon_is_cheaper_to_disrupt() -> None:
     assert (second.node.name, second.disruption_cost) == ("n1", 750)
 
 
+def test_a_clock_that_is_behind_the_pods_keeps_no_node_that_is_due() -> None:
+    seen = snapshot(
+        nodes=(node(),), bound=(pod(node_name="n1", created_at=LATER + timedelta(minutes=1)),)
+    )
+    assert len(find_candidates(seen, (), LATER, among=("default",))[0]) == 1
+
+
 def test_nodes_of_named_provisioners_are_candidates_without_consolidation() -> None:
     seen = snapshot(nodes=(node(),))
 
