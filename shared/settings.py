@@ -181,7 +181,7 @@ class ProvisionSettings(BindSettings, frozen=True, kw_only=True):
     minimum_saving_percent: _Percent = 5
     minimum_saving_per_hour: Annotated[float, Meta(ge=0, le=1000)] = 0.01
     minimum_pod_age_seconds: _Seconds = 600.0
-    eviction_cost: Annotated[float, Meta(ge=0, le=1000)] = 0.004
+    eviction_cost: Annotated[float, Meta(ge=0, le=1000)] = 0.008
     disruption_budget_percent: Annotated[int, Meta(ge=1, le=100)] = 10
     disruption_window_seconds: _SomeSeconds = 600.0
 

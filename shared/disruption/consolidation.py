@@ -11,7 +11,7 @@ from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.option_prices import within_price
 from shared.disruption.payback import pays_back
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulate import simulate, with_drained
+from shared.disruption.simulate import kube_scheduler_agrees, simulate, with_drained
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -124,7 +124,7 @@ def consolidate(  # noqa: PLR0913 -- five of them by keyword
         return ConsolidationResult(reason="pods wait for capacity", skipped=skipped)
     if empty:
         return ConsolidationResult(best=_emptied(empty), skipped=skipped)
-    search = _CandidateSearch(snapshot, settings, packing, may_continue)
+    search = _CandidateSearch(snapshot, budgets, settings, packing, may_continue)
     best = search.best(_groups(used, within))
     if best is not None:
         best = search.smallest(best)
@@ -163,11 +163,13 @@ class _CandidateSearch:
     def __init__(
         self,
         snapshot: ClusterSnapshot,
+        budgets: Sequence[PodDisruptionBudget],
         settings: DisruptionSettings,
         packing: PackingSettings,
         may_continue: Callable[[], bool],
     ) -> None:
         self._snapshot = with_drained(snapshot)
+        self._budgets = budgets
         self._settings = settings
         self._packing = packing
         self._may_continue = may_continue
@@ -224,7 +226,7 @@ class _CandidateSearch:
         if most < 0 or not self._pays_back(group, Plan()):
             return None
         plan = simulate(self._snapshot, names, self._packing)
-        if plan is None or not self._pays_back(group, plan):
+        if plan is None or not (self._pays_back(group, plan) and self._holds(names, plan)):
             return None
         if not plan.nodes:
             change = ConsolidationCommand(
@@ -246,6 +248,12 @@ class _CandidateSearch:
         )
         expected = price - plan.cost_micros_per_hour
         return _Change(group=group, change=change, expected_micros_per_hour=expected)
+
+    def _holds(self, names: Collection[str], plan: Plan) -> bool:
+        """Return whether the plan is worth its evictions although kube-scheduler has its own."""
+        return not self._settings.eviction_cost_micros or kube_scheduler_agrees(
+            self._snapshot, names, plan, self._budgets
+        )
 
     def _pays_back(self, group: Sequence[Candidate], plan: Plan) -> bool:
         return pays_back(group, plan, self._settings, self._snapshot.taken_at)

@@ -22,8 +22,9 @@ class DisruptionSettings(Struct, frozen=True, kw_only=True):
             Default 10,000 ($0.01).
         minimum_pod_age: A node with a younger pod is left alone: it may have just moved there.
             Default 10 minutes.
-        eviction_cost_micros: What moving a plain pod costs, in micro-dollars. Default 4,000
-            ($0.004); 0 to count nothing but what is saved.
+        eviction_cost_micros: What moving a plain pod costs, in micro-dollars. Default 8,000
+            ($0.008); 0 to count nothing but what is saved, not even whether kube-scheduler would
+            find room for the pods.
         spot_types: A spot node is replaced by a spot node only when at least this many cheaper
             instance types could serve: else the next interruption would undo it. Default 15, as
             in Karpenter.
@@ -46,7 +47,7 @@ class DisruptionSettings(Struct, frozen=True, kw_only=True):
     minimum_saving_percent: int = 5
     minimum_saving_micros_per_hour: int = 10_000
     minimum_pod_age: timedelta = timedelta(minutes=10)
-    eviction_cost_micros: int = 4_000
+    eviction_cost_micros: int = 8_000
     spot_types: int = 15
     max_simulations: int = 80
     budget_percent: int = 10

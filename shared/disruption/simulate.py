@@ -1,10 +1,12 @@
 """Simulates where the pods of some nodes would run if those nodes were removed."""
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.ec2.launches import Slot
+from shared.model.ec2.launches import PlannedNode, Slot
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.volumes import RESOLVED
@@ -14,6 +16,8 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.model.values import replace
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.planning.initial_state import pods_to_place
+from shared.planning.kube_scheduler import kube_scheduler_places
 
 # The removal reason, in a simulation, of a node whose change is under way.
 UNDER_WAY: Final = "replacement"
@@ -207,6 +211,56 @@ def simulate(
     settings = replace(settings, growth_percent=0, fewer_nodes_permille=0)
     plan = decide(without_nodes(snapshot, names), settings)
     return None if plan.unschedulable else plan
+
+
+def kube_scheduler_agrees(
+    snapshot: ClusterSnapshot,
+    names: Collection[str],
+    plan: Plan,
+    budgets: Sequence[PodDisruptionBudget],
+) -> bool:
+    """Return whether kube-scheduler finds room for the pods of removed nodes as a plan does.
+
+    A PodDisruptionBudget lets only so many of its pods go at a time: the others come later. Pods
+    with volumes are made again when these are detached.
+
+    Args:
+        snapshot: As `with_drained` returns it.
+        plan: What `simulate` returns; its new nodes are their cheapest options.
+    """
+    slots = tuple(_planned(snapshot, number, node) for number, node in enumerate(plan.nodes))
+    after = replace(without_nodes(snapshot, names), slots=slots, sites=())
+    evicted: Counter[tuple[str, str]] = Counter()
+    turns: dict[str, int] = {}
+    pods = sorted(pods_to_place(after), key=lambda pod: pod.key)
+    for pod in pods:
+        for budget in budgets:
+            if budget.protects(pod):
+                at_a_time = max(budget.disruptions_allowed, 1)
+                turns[pod.uid] = evicted[budget.namespace, budget.name] // at_a_time
+                evicted[budget.namespace, budget.name] += 1
+    pods.sort(key=lambda pod: (turns.get(pod.uid, 0), bool(pod.scheduling.claims)))
+    return kube_scheduler_places(after, pods)
+
+
+def _planned(snapshot: ClusterSnapshot, number: int, node: PlannedNode) -> Slot:
+    """Return a node that a plan launches as if EC2 had launched its cheapest option."""
+    option = node.options[0]
+    return Slot(
+        cluster=snapshot.cluster,
+        plan_id="simulated",
+        group=0,
+        number=number,
+        provisioner=node.provisioner,
+        instance_id=f"simulated {number}",
+        offering=option.offering,
+        price_micros_per_hour=option.price_micros_per_hour,
+        capacity=option.capacity,
+        allocatable=option.allocatable,
+        daemon_requests=node.daemon_requests,
+        labels={**node.labels, **option.offering.labels},
+        launched_at=snapshot.taken_at,
+    )
 
 
 def fits_without(
