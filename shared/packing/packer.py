@@ -22,7 +22,7 @@ from shared.packing.best_bound import (
 )
 from shared.packing.bin_types import BinType, allowed_node_types, find_bin_types, undominated
 from shared.packing.bound.free_capacity import find_free_capacities
-from shared.packing.bound.resource_prices import find_prices
+from shared.packing.bound.resource_prices import ResourcePrices, find_prices
 from shared.packing.checker import check
 from shared.packing.components import components, joined
 from shared.packing.demand import Demand, read_demand
@@ -121,19 +121,33 @@ def _could_give_way(problem: PackingProblem, packing: Packing) -> bool:
     best = undominated(bin_types, problem.limits)
     if not any(node_types[bin_type.node_types[0]].vcpus > cap for bin_type in best):
         return False
-    in_parts = _price_in_parts(packing, demand, best)
+    counts = _counts_on_new_nodes(packing, demand)
+    value = _prices_of(demand, counts, best)
+    in_parts = _price_in_parts(value, best)
     if not cap_is_too_dear(cost, in_parts):
         return False
     allowed = allowed_node_types(problem, demand, amounts)
     within = find_bin_types(problem, demand, allowed, amounts, problem.settings, cap_all=True)
-    if any(_is_coarse(demand, k, within) for k in _classes_on_new_nodes(packing)):
-        return True
-    within_cap = _price_in_parts(packing, demand, undominated(within, problem.limits))
-    return within_cap * _THOUSAND > in_parts * (_THOUSAND + _WORTH_A_TRY_PERMILLE)
+    if not any(_is_coarse(demand, k, within) for k, count in enumerate(counts) if count):
+        usual = undominated(within, problem.limits)
+        within_cap = _price_in_parts(_prices_of(demand, counts, usual), usual)
+        if within_cap * _THOUSAND <= in_parts * (_THOUSAND + _WORTH_A_TRY_PERMILLE):
+            return False
+    # As loaded by the search.
+    from shared.packing.bound.per_bin_type import bound_per_bin_type  # noqa: PLC0415
+
+    true_prices = [bin_type.price for bin_type in best]
+    # Rounding whole nodes takes longer than to plan for few pods.
+    mix = value.mix if sum(counts) > _MANY_PODS else ()
+    return cap_is_too_dear(cost, bound_per_bin_type(demand, counts, best, true_prices, mix=mix))
 
 
-def _classes_on_new_nodes(packing: Packing) -> frozenset[int]:
-    return frozenset(k for node in packing.nodes for k, _ in node.contents)
+def _counts_on_new_nodes(packing: Packing, demand: Demand) -> list[int]:
+    counts = [0] * len(demand.cpu)
+    for node in packing.nodes:
+        for k, n in node.contents:
+            counts[k] += n
+    return counts
 
 
 def _is_coarse(demand: Demand, index: int, kinds: Iterable[BinType]) -> bool:
@@ -152,15 +166,17 @@ def _is_coarse(demand: Demand, index: int, kinds: Iterable[BinType]) -> bool:
     return max(fitting, default=0) < _FEW_ON_A_NODE
 
 
-def _price_in_parts(packing: Packing, demand: Demand, bin_types: Sequence[BinType]) -> int:
-    """Return the fractional price of the pods on new nodes, bought by comparison prices."""
-    counts = [0] * len(demand.cpu)
-    for node in packing.nodes:
-        for k, n in node.contents:
-            counts[k] += n
-    value = find_prices(
+def _prices_of(
+    demand: Demand, counts: Sequence[int], bin_types: Sequence[BinType]
+) -> ResourcePrices:
+    """Return the resource prices by comparison prices."""
+    return find_prices(
         demand, counts, bin_types, [bin_type.comparison_price for bin_type in bin_types]
     )
+
+
+def _price_in_parts(value: ResourcePrices, bin_types: Sequence[BinType]) -> int:
+    """Return the price of what the linear program buys."""
     return int(sum([many * bin_types[t].price for t, many in value.mix]))
 
 

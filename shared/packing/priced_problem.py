@@ -3,7 +3,7 @@
 Also the patterns that plans are made of.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from math import isclose
 from operator import le
@@ -64,27 +64,39 @@ class PricedProblem(Struct, frozen=True, kw_only=True):
     memory_lean: tuple[float, ...]
     with_extras: tuple[int, ...]
     _members: dict[int, list[int]] = field(default_factory=dict)
+    _alike: dict[tuple[int, tuple[int, ...], tuple[int, ...]], list[int]] = field(
+        default_factory=dict
+    )
+    _sizes: list[list[int]] = field(default_factory=list)
     _powers: dict[float, list[float]] = field(default_factory=dict)
     _fits: dict[int, "_CheapestFit"] = field(default_factory=dict)
 
     def classes_that_fit(self, bin_type: int) -> list[int]:
-        """Return the classes of which a pod fits the bin type, by falling value."""
+        """Return the classes of which a pod fits the bin type, by falling value.
+
+        Bin types that the same classes fit often have the same list.
+        """
         known = self._members.get(bin_type)
         if known is None:
             entry = self.bin_types[bin_type]
-            demand = self.demand
+            demand, extras = self.demand, entry.allocatable[3:]
+            # Between the same two sizes of pods, the same pods fit.
+            if not self._sizes:
+                columns = (self.cpu, self.memory, self.pods)
+                self._sizes.extend([sorted(set(column)) for column in columns])
             top_cpu, top_memory, top_pods = entry.allocatable[:3]
-            known = [
-                k
-                for k in self.by_value
-                if entry.signatures >> demand.signature[k] & 1
-                and self.cpu[k] <= top_cpu
-                and self.memory[k] <= top_memory
-                and self.pods[k] <= top_pods
-                and all(
-                    amount <= entry.allocatable[place + 3] for place, amount in demand.extras[k]
-                )
-            ]
+            tops = tuple(map(bisect_right, self._sizes, entry.allocatable))
+            known = self._alike.get((entry.signatures, tops, extras))
+            if known is None:
+                known = self._alike[entry.signatures, tops, extras] = [
+                    k
+                    for k in self.by_value
+                    if entry.signatures >> demand.signature[k] & 1
+                    and self.cpu[k] <= top_cpu
+                    and self.memory[k] <= top_memory
+                    and self.pods[k] <= top_pods
+                    and all(amount <= extras[place] for place, amount in demand.extras[k])
+                ]
             self._members[bin_type] = known
         return known
 
@@ -147,7 +159,7 @@ class _CheapestFit:
     Requests between the same two sizes have the same answer, so answers are cached by size.
     """
 
-    __slots__ = ("_allocatable", "_bin_types", "_columns", "_first")
+    __slots__ = ("_allocatable", "_beyond", "_bin_types", "_columns", "_first")
 
     def __init__(self, priced: PricedProblem, signatures: int) -> None:
         bin_types = priced.bin_types
@@ -156,6 +168,7 @@ class _CheapestFit:
         columns = list(zip(*self._allocatable, strict=True))[:3] or [(), (), ()]
         self._columns = [sorted(set(column)) for column in columns]
         self._first: dict[tuple[int, int, int], int] = {}
+        self._beyond: dict[tuple[int, int, int], dict[tuple[int, ...], int]] = {}
 
     def first(self, needs: Sequence[int]) -> int:
         """Return the first bin type that holds the amounts, or -1."""
@@ -166,7 +179,11 @@ class _CheapestFit:
         if at is None:
             at = self._first[key] = self._next(0, needs[:3])
         if len(needs) > 3 and any(needs[3:]):
-            at = self._next(at, needs)
+            extras = tuple(needs[3:])
+            known = self._beyond.setdefault(key, {})
+            if extras not in known:
+                known[extras] = self._next(at, needs)
+            at = known[extras]
         return self._bin_types[at] if at < len(self._bin_types) else -1
 
     def _next(self, at: int, needs: Sequence[int]) -> int:
@@ -252,6 +269,8 @@ def restrict(priced: PricedProblem, some: Sequence[int]) -> PricedProblem:
         memory_lean=tuple([priced.memory_lean[k] for k in some]),
         with_extras=tuple([k for k, extras in enumerate(smaller.extras) if extras]),
         _members={},
+        _alike={},
+        _sizes=[],
         _powers={},
     )
 

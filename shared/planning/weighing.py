@@ -92,19 +92,24 @@ class _Weighing:
         self.best = baseline
         self.highest = 0
         self._solve = solve
-        self._accepted: AbstractSet[WeighedPreference] = frozenset()
+        self._accepted: frozenset[WeighedPreference] = frozenset()
+        self._tried: dict[frozenset[WeighedPreference], PlanState] = {}
         self._left_steps = budget_steps
         self._percent = percent
         self._prices_before = self._prices = costs_by_group(baseline)
 
     def try_with(self, some: Sequence[WeighedPreference]) -> PlanState | None:
         """Return the plan that also keeps these; None if it takes more steps than are left."""
-        work = Work(self._left_steps)
-        try:
-            tried = self._solve(work, self._accepted | set(some))
-        except OverBudgetError:
-            return None
-        self._left_steps -= work.steps
+        wanted = self._accepted.union(some)
+        # The rest of a refused try is that try once more, if its first part was accepted.
+        if wanted not in self._tried:
+            work = Work(self._left_steps)
+            try:
+                self._tried[wanted] = self._solve(work, wanted)
+            except OverBudgetError:
+                return None
+            self._left_steps -= work.steps
+        tried = self._tried[wanted]
         self.highest = max(self.highest, tried.cost())
         return tried
 
@@ -118,7 +123,7 @@ class _Weighing:
         ):
             return False
         self.best, self._prices = tried, costs_by_group(tried)
-        self._accepted |= set(some)
+        self._accepted = self._accepted.union(some)
         return True
 
     def split(

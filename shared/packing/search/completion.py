@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from shared.packing.priced_problem import Pattern, PricedProblem, buy_copies, restrict
-from shared.packing.search.fill_node import Filling, FillRules, fill
+from shared.packing.search.fill_node import Filling, FillRules, PodsLeft, fill
 
 _GROWTH = 1.004
 _ALMOST = 0.999999
@@ -45,12 +45,12 @@ def _complete(
         last_patterns = _one_node(priced, counts)
         if last_patterns:
             if not tried_two:
-                last_patterns = _two_nodes(priced, counts, last_patterns, rules)
+                last_patterns = _two_nodes(PodsLeft(priced, counts, rules), last_patterns)
                 tried_two = True
             total = spent + priced.cost(last_patterns)
             if best is None or total < best[0]:
                 best = (total, [*patterns, *last_patterns])
-        bin_type, contents = _best_filling(priced, counts, expected_value, rules)
+        bin_type, contents = _best_filling(PodsLeft(priced, counts, rules), expected_value)
         pattern = buy_copies(priced, bin_type, contents, counts, sum(counts))
         patterns.append(pattern)
         spent += priced.prices[pattern.bin_type] * pattern.copies
@@ -68,10 +68,9 @@ def _one_node(priced: PricedProblem, counts: Sequence[int]) -> list[Pattern]:
     return [] if bin_type < 0 else [Pattern(bin_type=bin_type, contents=contents)]
 
 
-def _two_nodes(
-    priced: PricedProblem, counts: Sequence[int], last_patterns: list[Pattern], rules: FillRules
-) -> list[Pattern]:
+def _two_nodes(pods_left: PodsLeft, last_patterns: list[Pattern]) -> list[Pattern]:
     """Return two nodes for everything that is left if cheaper than `last_patterns`, else these."""
+    priced, counts = pods_left.priced, pods_left.counts
     best = priced.cost(last_patterns)
     value = priced.value_of(counts)
     needs, _ = priced.needs(last_patterns[0].contents)
@@ -90,7 +89,7 @@ def _two_nodes(
     for least, bin_type in sorted(candidates):
         if least >= best:
             break
-        filling = fill(priced, bin_type, counts, rules)
+        filling = fill(pods_left, bin_type)
         rest = list(counts)
         for k, n in filling:
             rest[k] -= n
@@ -105,23 +104,22 @@ def _two_nodes(
     return last_patterns
 
 
-def _best_filling(
-    priced: PricedProblem, counts: Sequence[int], expected_value: list[float], rules: FillRules
-) -> tuple[int, Filling]:
+def _best_filling(pods_left: PodsLeft, expected_value: list[float]) -> tuple[int, Filling]:
     """Return the bin type and contents of the highest value per price.
 
     Bin types are tried by what they returned last time, at most their `max_return`;
     `expected_value` is updated.
     """
+    priced = pods_left.priced
     best, chosen, contents = -1.0, -1, []
-    value_left = priced.value_of(counts)
+    value_left = priced.value_of(pods_left.counts)
     for bin_type in sorted(range(len(expected_value)), key=lambda t: (-expected_value[t], t)):
         if expected_value[bin_type] <= best:
             break
         # Even with all that is left on it, an expensive bin type does not return more.
         if value_left <= best * priced.prices[bin_type]:
             continue
-        found = fill(priced, bin_type, counts, rules)
+        found = fill(pods_left, bin_type)
         value = sum([priced.values[k] * n for k, n in found]) / priced.prices[bin_type]
         expected_value[bin_type] = value
         if found and value > best:

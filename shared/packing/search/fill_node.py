@@ -34,63 +34,101 @@ class FillRules(NamedTuple):
     scarcity_exponent: float = 0.0
 
 
-def fill(priced: PricedProblem, bin_type: int, counts: Sequence[int], rules: FillRules) -> Filling:
+class _Members(NamedTuple):
+    """The classes that fit some bin types, with pods left.
+
+    Attributes:
+        classes: By falling value.
+        wanted: Total requests of cpu, memory and `pods`.
+        leans: Per class, what its share is multiplied by before the bin type counts.
+        totals: What `_totals` returns for them.
+    """
+
+    classes: list[int]
+    wanted: tuple[int, int, int]
+    leans: list[float]
+    totals: tuple[float, float, float, float]
+
+
+class PodsLeft:
+    """The pods that nodes are filled from, and what the fillings of several bin types share."""
+
+    def __init__(self, priced: PricedProblem, counts: Sequence[int], rules: FillRules) -> None:
+        self.priced = priced
+        self.counts = counts
+        self.rules = rules
+        self.beside: dict[int, int] = {}
+        for k in priced.with_extras:
+            if counts[k]:
+                for place, amount in priced.demand.extras[k]:
+                    self.beside[place] = self.beside.get(place, 0) + amount * counts[k]
+        self._members: dict[int, _Members] = {}
+
+    def members(self, bin_type: int) -> _Members:
+        """Return the classes with pods left that fit a bin type."""
+        fitting = self.priced.classes_that_fit(bin_type)
+        known = self._members.get(id(fitting))
+        if known is None:
+            known = self._members[id(fitting)] = self._members_of(fitting)
+        return known
+
+    def _members_of(self, fitting: Sequence[int]) -> _Members:
+        priced, counts = self.priced, self.counts
+        cpu, memory, pods = priced.cpu, priced.memory, priced.pods
+        classes = [k for k in fitting if counts[k]]
+        powers = priced.powers(self.rules.value_exponent)
+        leans = [powers[k] for k in classes]
+        return _Members(
+            classes=classes,
+            wanted=(
+                sum([counts[k] * cpu[k] for k in classes]),
+                sum([counts[k] * memory[k] for k in classes]),
+                sum([counts[k] * pods[k] for k in classes]),
+            ),
+            leans=leans,
+            totals=_totals(priced, classes, counts, leans),
+        )
+
+
+def fill(left: PodsLeft, bin_type: int) -> Filling:
     """Return the contents of one filled node of a bin type, classes by falling value."""
-    allocatable = priced.bin_types[bin_type].allocatable
-    cpu, memory, pods, extras = priced.cpu, priced.memory, priced.pods, priced.demand.extras
-    members = [k for k in priced.classes_that_fit(bin_type) if counts[k]]
+    counts = left.counts
+    allocatable = left.priced.bin_types[bin_type].allocatable
+    some = left.members(bin_type)
+    members = some.classes
     if not members:
         return []
-    wanted_cpu = wanted_memory = wanted_pods = 0
-    for k in members:
-        n = counts[k]
-        wanted_cpu += n * cpu[k]
-        wanted_memory += n * memory[k]
-        wanted_pods += n * pods[k]
-    beside: dict[int, int] = {}
-    for k in priced.with_extras:
-        if counts[k]:
-            for place, amount in extras[k]:
-                beside[place] = beside.get(place, 0) + amount * counts[k]
     scarce_extras = {
         p: allocatable[p + 3] / amount
-        for p, amount in beside.items()
+        for p, amount in left.beside.items()
         if amount > allocatable[p + 3]
     }
-    scarce = (
-        wanted_cpu / allocatable[0],
-        wanted_memory / allocatable[1],
-        wanted_pods / allocatable[2],
-    )
+    scarce = [amount / allocatable[place] for place, amount in enumerate(some.wanted)]
     most = max(scarce)
     if most <= 1.0 and not scarce_extras:
         return [(k, counts[k]) for k in members]
     free = list(allocatable)
-    taken = (
-        _assign_shares(priced, bin_type, members, counts, free, rules, scarce_extras)
-        if rules.share
-        else {}
-    )
+    rules = left.rules
+    taken = _assign_shares(left, bin_type, some, free, scarce_extras) if rules.share else {}
     weights = [(s / most) ** rules.scarcity_exponent for s in scarce]
-    _top_up(priced, members, counts, free, weights, taken)
+    _top_up(left.priced, members, counts, free, weights, taken)
     return [(k, taken[k]) for k in members if taken.get(k)]
 
 
-def _assign_shares(  # noqa: PLR0913, PLR0917 - the state of one filling
-    priced: PricedProblem,
+def _assign_shares(
+    left: PodsLeft,
     bin_type: int,
-    members: Sequence[int],
-    counts: Sequence[int],
+    some: _Members,
     free: list[int],
-    rules: FillRules,
     scarce_extras: dict[int, float],
 ) -> dict[int, int]:
     """Return each class's share, by systematic rounding of the shares' running sum.
 
     Subtracts them from `free`.
     """
+    priced, counts, members = left.priced, left.counts, some.classes
     cpu, memory, pods = priced.cpu, priced.memory, priced.pods
-    leans = _leans(priced, bin_type, members, counts, rules)
+    leans = _leans(left, bin_type, some)
     all_cpu = all_memory = all_pods = 0.0
     for k, lean in zip(members, leans, strict=True):
         weighted_count = counts[k] * lean
@@ -98,7 +136,7 @@ def _assign_shares(  # noqa: PLR0913, PLR0917 - the state of one filling
         all_memory += weighted_count * memory[k]
         all_pods += weighted_count * pods[k]
     most = max(all_cpu / free[0], all_memory / free[1], all_pods / free[2])
-    scale = rules.share / (most or 1.0)
+    scale = left.rules.share / (most or 1.0)
     tries = ([lean * scale * shrink for lean in leans] for shrink in _SHRINK)
     dealt = (_round_shares(priced, members, counts, free, parts, scarce_extras) for parts in tries)
     return next(entry for entry in dealt if entry is not None)
@@ -142,29 +180,40 @@ def _round_shares(
     return taken
 
 
-def _leans(
-    priced: PricedProblem,
-    bin_type: int,
-    members: Sequence[int],
-    counts: Sequence[int],
-    rules: FillRules,
-) -> list[float]:
+def _leans(left: PodsLeft, bin_type: int, some: _Members) -> list[float]:
     """Return what each class's share is multiplied by.
 
     A class's lean s (`memory_lean`) is the memory part of its value less the cpu part. Shares are
     multiplied by 1 + theta s, with theta such that cpu and memory are used up together: (Dc + theta
     Sc) / C = (Dm + theta Sm) / M, D being demand and S demand times lean.
     """
-    powers = priced.powers(rules.value_exponent)
-    leans = [powers[k] for k in members]
+    priced, most_lean, members = left.priced, left.rules.most_lean, some.classes
+    leans, totals = some.leans, some.totals
     shares = priced.dual_prices.shares.get(bin_type, ())
     if len(shares) > 1:
         group, signature = priced.dual_prices.group, priced.demand.signature
         top = max(shares) or 1.0
         parts = [max(share / top, _LEAST_SHARE) for share in shares]
         leans = [lean * parts[group[signature[k]]] for k, lean in zip(members, leans, strict=True)]
-    if not rules.most_lean:
+        totals = _totals(priced, members, left.counts, leans)
+    if not most_lean:
         return leans
+    cpus, memories, turned_cpus, turned_memories = totals
+    bin_cpu, bin_memory = priced.bin_types[bin_type].allocatable[:2]
+    turn = turned_cpus / bin_cpu - turned_memories / bin_memory
+    theta = (memories / bin_memory - cpus / bin_cpu) / turn if turn else 0.0
+    theta = max(-most_lean, min(most_lean, theta))
+    memory_lean = priced.memory_lean
+    return [
+        lean * max(1.0 + theta * memory_lean[k], _LEAST_LEAN)
+        for k, lean in zip(members, leans, strict=True)
+    ]
+
+
+def _totals(
+    priced: PricedProblem, members: Sequence[int], counts: Sequence[int], leans: Sequence[float]
+) -> tuple[float, float, float, float]:
+    """Return the cpu and memory of some pods times `leans`, then the same times lean."""
     cpu, memory, memory_lean = priced.cpu, priced.memory, priced.memory_lean
     cpus = memories = turned_cpus = turned_memories = 0.0
     for k, lean in zip(members, leans, strict=True):
@@ -173,14 +222,7 @@ def _leans(
         memories += weighted_count * memory[k]
         turned_cpus += weighted_count * cpu[k] * own_lean
         turned_memories += weighted_count * memory[k] * own_lean
-    bin_cpu, bin_memory = priced.bin_types[bin_type].allocatable[:2]
-    turn = turned_cpus / bin_cpu - turned_memories / bin_memory
-    theta = (memories / bin_memory - cpus / bin_cpu) / turn if turn else 0.0
-    theta = max(-rules.most_lean, min(rules.most_lean, theta))
-    return [
-        lean * max(1.0 + theta * memory_lean[k], _LEAST_LEAN)
-        for k, lean in zip(members, leans, strict=True)
-    ]
+    return cpus, memories, turned_cpus, turned_memories
 
 
 def _top_up(

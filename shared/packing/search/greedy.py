@@ -11,7 +11,7 @@ from typing import Final
 
 from shared.packing.priced_problem import Pattern, PricedProblem, buy_copies, reprice
 from shared.packing.search.completion import build_completion
-from shared.packing.search.fill_node import FillRules, fill
+from shared.packing.search.fill_node import FillRules, PodsLeft, fill
 
 _MANY: Final = 1.5
 _GOOD: Final = 0.97
@@ -53,7 +53,7 @@ def _buy_half(priced: PricedProblem, left: list[int], rules: FillRules) -> list[
     patterns: list[Pattern] = []
     while nodes_to_buy:
         bin_type = max(nodes_to_buy, key=lambda t: (nodes_to_buy[t] * priced.prices[t], -t))
-        contents = fill(priced, bin_type, left, rules)
+        contents = fill(PodsLeft(priced, left, rules), bin_type)
         value = sum([priced.values[k] * n for k, n in contents])
         if not contents or value < _GOOD * priced.max_return[bin_type] * priced.prices[bin_type]:
             del nodes_to_buy[bin_type]

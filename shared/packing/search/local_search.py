@@ -10,6 +10,8 @@ from shared.packing.search.completion import build_completion
 from shared.packing.search.fill_node import FillRules
 from shared.packing.seeded_random import SeededRandom
 
+# A try fills nodes of each bin type: with several times this many, it costs several tries.
+_MANY_BIN_TYPES: Final = 100
 _SHARES: Final = (1.0, 1.0, 0.9, 0.8, 0.0)
 _VALUE_EXPONENTS: Final = (0.0, 0.25, 0.25, 0.5)
 _MOST_LEANS: Final = (0.0, 1.0, 1.5, 3.0)
@@ -35,6 +37,7 @@ def local_search(
     nodes = [entry._replace(copies=1) for entry in patterns for _ in range(entry.copies)]
     waste = [_waste(priced, node) for node in nodes]
     random = SeededRandom(seed)
+    times = max(len(priced.bin_types) // _MANY_BIN_TYPES, 1)
     while work > 0 and len(nodes) > 1 and not search_budget.ended():
         chosen = _choose(random, waste)
         counts = [0] * len(priced.values)
@@ -42,7 +45,7 @@ def local_search(
             for k, n in nodes[position].contents:
                 counts[k] += n
         old = sum(priced.prices[nodes[position].bin_type] for position in chosen)
-        work -= (len(chosen) + 2) * (sum(1 for n in counts if n) + 8)
+        work -= times * (len(chosen) + 2) * (sum(1 for n in counts if n) + 8)
         shaken = _perturbed(priced, random)
         rules = FillRules(
             share=_SHARES[random.below(len(_SHARES))],

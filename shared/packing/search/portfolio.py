@@ -15,6 +15,10 @@ _FEW_NODES: Final = 16
 # For plans that cost less than this, in micro-dollars per hour, the first procedures are enough.
 _CHEAP: Final = 10_000_000
 _FIRST: Final = 3
+# Few pods, fewer than this on a node: the first procedure is enough, since moving single pods
+# (`relocate`) then does more than other fillings. In three draws each of 100 pods with rules over
+# hosts, on two catalogues, plans cost the same in the mean as with all procedures (2026-12-01).
+_SPARSE: Final = 8
 # No further procedure is tried after this many classes times nodes.
 _MUCH: Final = 10_000_000
 PROCEDURES: Final[tuple[tuple[str, FillRules | None], ...]] = (
@@ -64,6 +68,8 @@ def run_portfolio(
     cost, best_procedure, spent = 0, "", 0.0
     nodes = sum([many for _, many in priced.dual_prices.mix])
     first = _FIRST if priced.value_of(counts) < _CHEAP else len(FOR_FEW_NODES)
+    if sum(counts) < min(_LEAST_PODS, nodes * _SPARSE):
+        first = 1
     few = nodes < _FEW_NODES and sum(counts) > nodes * _COARSE
     for number, (procedure, rules) in enumerate(FOR_FEW_NODES if few else PROCEDURES):
         enough = (

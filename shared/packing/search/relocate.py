@@ -29,9 +29,10 @@ class _MutableNode:
         price_without: What the node would cost without one pod, by class.
         price_with: What it would cost with one pod more, by class; None where no bin type holds
             that.
+        without: Amounts and signatures without one pod, by class; -1 for no class.
     """
 
-    __slots__ = ("bin_type", "contents", "needs", "price", "price_with", "price_without")
+    __slots__ = ("bin_type", "contents", "needs", "price", "price_with", "price_without", "without")
 
     def __init__(self, priced: PricedProblem, pattern: Pattern) -> None:
         self.contents = dict(pattern.contents)
@@ -40,6 +41,7 @@ class _MutableNode:
         self.price = priced.prices[pattern.bin_type]
         self.price_without: dict[int, int] = {}
         self.price_with: dict[int, int | None] = {}
+        self.without: dict[int, tuple[list[int], int]] = {}
 
     def bin_type_after(self, priced: PricedProblem, removed: int, added: int) -> int:
         """Return the cheapest bin type after one pod is removed and another one added.
@@ -52,18 +54,12 @@ class _MutableNode:
         Returns:
             -1 where no bin type holds that.
         """
-        mask = 0
-        for present, count in self.contents.items():
-            if present != removed or count > 1:
-                mask |= 1 << priced.demand.signature[present]
-        if added != _NONE:
-            mask |= 1 << priced.demand.signature[added]
-        return priced.cheapest(self._amounts(priced, removed, added), mask)
+        return priced.cheapest(*self._after(priced, removed, added))
 
     def change(self, priced: PricedProblem, removed: int, added: int) -> None:
         """Remove one pod of a class and add one of another; -1 for none."""
-        bin_type = self.bin_type_after(priced, removed, added)
-        self.needs = self._amounts(priced, removed, added)
+        self.needs, signatures = self._after(priced, removed, added)
+        bin_type = priced.cheapest(self.needs, signatures)
         for k, pods in ((removed, -1), (added, 1)):
             if k != _NONE:
                 count = self.contents.get(k, 0) + pods
@@ -75,15 +71,29 @@ class _MutableNode:
             self.bin_type, self.price = bin_type, priced.prices[bin_type]
         else:
             self.price = 0
-        self.price_without, self.price_with = {}, {}
+        self.price_without, self.price_with, self.without = {}, {}, {}
 
-    def _amounts(self, priced: PricedProblem, removed: int, added: int) -> list[int]:
+    def _after(self, priced: PricedProblem, removed: int, added: int) -> tuple[list[int], int]:
+        """Return amounts and signatures after one pod is removed and another one added."""
+        known = self.without.get(removed)
+        if known is None:
+            known = self.without[removed] = self._without(priced, removed)
+        if added == _NONE:
+            return known
+        needs, signatures = list(known[0]), known[1]
+        for place, amount in priced.demand.amounts(added):
+            needs[place] += amount
+        return needs, signatures | 1 << priced.demand.signature[added]
+
+    def _without(self, priced: PricedProblem, removed: int) -> tuple[list[int], int]:
         needs = list(self.needs)
-        for k, pods in ((removed, -1), (added, 1)):
-            if k != _NONE:
-                for place, amount in priced.demand.amounts(k):
-                    needs[place] += pods * amount
-        return needs
+        for place, amount in priced.demand.amounts(removed) if removed != _NONE else ():
+            needs[place] -= amount
+        signatures = 0
+        for present, count in self.contents.items():
+            if present != removed or count > 1:
+                signatures |= 1 << priced.demand.signature[present]
+        return needs, signatures
 
 
 class _Relocation:
@@ -131,11 +141,11 @@ class _Relocation:
 
     def _exchange(self, node: _MutableNode, k: int) -> bool:
         """Exchange a pod for a smaller one of another node, where that saves most."""
-        if node.price <= self._price_without(node, k):
-            return False
+        # No exchange saves more on this node than leaving the pod out.
+        most = node.price - self._price_without(node, k)
         best, chosen = 0, None
         for other in self.nodes:
-            for j in other.contents if other is not node else ():
+            for j in other.contents if other is not node and best < most else ():
                 saved = self._saved_by_exchange(node, k, other, j, best)
                 if saved > best:
                     best, chosen = saved, (other, j)

@@ -14,7 +14,7 @@ from shared.packing.bound.resource_prices import find_prices, lower_bound
 from shared.packing.demand import read_demand
 from shared.packing.packer import pack
 from shared.packing.search.completion import build_completion
-from shared.packing.search.fill_node import FillRules, fill
+from shared.packing.search.fill_node import FillRules, PodsLeft, fill
 from shared.packing.search.greedy import build_greedy
 from shared.packing.seeded_random import SeededRandom
 from shared.packing.usable_capacity import amounts_of
@@ -115,7 +115,7 @@ def test_shares_too_large_for_the_room_are_shrunk() -> None:
         asked = problem([pod(5000, 5, large), pod(5100, 5, large), pod(5200, 40, large)])
         priced, counts = ground_of(asked)
         for kind in range(len(priced.bin_types)):
-            contents = fill(priced, kind, counts, FillRules())
+            contents = fill(PodsLeft(priced, counts, FillRules()), kind)
             needs, _ = priced.needs(contents)
             room = priced.bin_types[kind].allocatable
             assert all(need <= have for need, have in zip(needs, room, strict=True))
@@ -129,7 +129,7 @@ def test_many_classes_are_sampled_when_topping_up() -> None:
     assert made.cost_micros_per_hour <= made.lower_bound_micros_per_hour * 1.1
     priced, counts = ground_of(asked)
     big = max(range(len(priced.bin_types)), key=lambda t: priced.bin_types[t].allocatable)
-    assert fill(priced, big, counts, FillRules(share=0.0, scarcity_exponent=2.0))
+    assert fill(PodsLeft(priced, counts, FillRules(share=0.0, scarcity_exponent=2.0)), big)
 
 
 def test_shapes_for_pods_that_are_not_there_do_not_weaken_the_bound() -> None:
