@@ -11,7 +11,7 @@ from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.option_prices import within_price
 from shared.disruption.payback import pays_back
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulate import kube_scheduler_agrees, simulate, with_drained
+from shared.disruption.simulate import launched_again, simulate, with_drained
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -223,40 +223,41 @@ class _CandidateSearch:
     def _simulated(self, group: tuple[Candidate, ...], names: frozenset[str]) -> _Change | None:
         price = sum(candidate.price_micros_per_hour for candidate in group)
         most = price - self._settings.required_saving(price)
-        if most < 0 or not self._pays_back(group, Plan()):
+        if most < 0 or not self._pays_back(group, 0):
             return None
         plan = simulate(self._snapshot, names, self._packing)
-        if plan is None or not (self._pays_back(group, plan) and self._holds(names, plan)):
+        if plan is None or not self._pays_back(group, plan.cost_micros_per_hour):
             return None
-        if not plan.nodes:
-            change = ConsolidationCommand(
-                method=DisruptionMethod.DELETE,
-                remove=tuple(sorted(names)),
-                plan=plan,
-                saving_micros_per_hour=price,
-            )
-            return _Change(group=group, change=change, expected_micros_per_hour=price)
-        kept = within_price(plan, most, self._settings, self._snapshot)
+        again = self._launched_again(names, plan)
+        if again is None or not self._pays_back(group, plan.cost_micros_per_hour + again):
+            return None
+        kept = within_price(plan, most - again, self._settings, self._snapshot)
         if kept is None or not self._spot_is_wide_enough(group, kept):
             return None
         change = ConsolidationCommand(
-            method=DisruptionMethod.REPLACE,
+            method=DisruptionMethod.REPLACE if plan.nodes else DisruptionMethod.DELETE,
             remove=tuple(sorted(names)),
             plan=kept,
             saving_micros_per_hour=price
-            - sum(node.highest_price_micros_per_hour for node in kept.nodes),
+            - sum(node.highest_price_micros_per_hour for node in kept.nodes)
+            - again,
         )
-        expected = price - plan.cost_micros_per_hour
+        expected = price - plan.cost_micros_per_hour - again
         return _Change(group=group, change=change, expected_micros_per_hour=expected)
 
-    def _holds(self, names: Collection[str], plan: Plan) -> bool:
-        """Return whether the plan is worth its evictions although kube-scheduler has its own."""
-        return not self._settings.eviction_cost_micros or kube_scheduler_agrees(
-            self._snapshot, names, plan, self._budgets
-        )
+    def _launched_again(self, names: Collection[str], plan: Plan) -> int | None:
+        """Return the price of what would be launched for pods that find no room.
 
-    def _pays_back(self, group: Sequence[Candidate], plan: Plan) -> bool:
-        return pays_back(group, plan, self._settings, self._snapshot.taken_at)
+        None when one fits nowhere.
+        """
+        if not self._settings.eviction_cost_micros:
+            return 0
+        again = launched_again(self._snapshot, names, plan, self._budgets, self._packing)
+        return None if again is None else again.cost_micros_per_hour
+
+    def _pays_back(self, group: Sequence[Candidate], cost_micros_per_hour: int) -> bool:
+        now = self._snapshot.taken_at
+        return pays_back(group, cost_micros_per_hour, self._settings, now)
 
     def _spot_is_wide_enough(self, group: Sequence[Candidate], plan: Plan) -> bool:
         """Return whether spot nodes, if any, are replaced by fewer nodes or by many cheaper types.

@@ -7,7 +7,6 @@ from typing import Final
 from shared.disruption.candidates import PLAIN_POD_COST, Candidate
 from shared.disruption.settings import DisruptionSettings
 from shared.model.kubernetes.pods import Pod
-from shared.model.plan import Plan
 
 _SECONDS_PER_HOUR: Final = 3600
 # From the launch of a node until pods have moved to it; a drain takes half of that.
@@ -15,7 +14,10 @@ _BOOT_SECONDS: Final = 120
 
 
 def pays_back(
-    group: Sequence[Candidate], plan: Plan, settings: DisruptionSettings, now: datetime
+    group: Sequence[Candidate],
+    cost_micros_per_hour: int,
+    settings: DisruptionSettings,
+    now: datetime,
 ) -> bool:
     """Return whether a change of nodes is expected to save more than it costs.
 
@@ -35,7 +37,7 @@ def pays_back(
 
     Args:
         group: The nodes to remove.
-        plan: Where their pods go.
+        cost_micros_per_hour: What is launched for their pods.
         now: When the pods have their age.
     """
     if not settings.eviction_cost_micros:
@@ -47,9 +49,9 @@ def pays_back(
         jobs = (pod for pod in candidate.pods if pod.is_of_job)
         again += candidate.price_micros_per_hour * _oldest_seconds(jobs, now)
         evictions += candidate.disruption_cost / PLAIN_POD_COST * settings.eviction_cost_micros
-    both = (plan.cost_micros_per_hour + price / 2) * _BOOT_SECONDS
+    both = (cost_micros_per_hour + price / 2) * _BOOT_SECONDS
     cost = both + evictions * _SECONDS_PER_HOUR + again
-    return (price - plan.cost_micros_per_hour) * needed >= cost * price
+    return (price - cost_micros_per_hour) * needed >= cost * price
 
 
 def _oldest_seconds(pods: Iterable[Pod], now: datetime) -> float:

@@ -18,6 +18,7 @@ from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.initial_state import pods_to_place
 from shared.planning.kube_scheduler import kube_scheduler_places
+from shared.planning.setting_aside import ref_of
 
 # The removal reason, in a simulation, of a node whose change is under way.
 UNDER_WAY: Final = "replacement"
@@ -213,26 +214,31 @@ def simulate(
     return None if plan.unschedulable else plan
 
 
-def kube_scheduler_agrees(
+def launched_again(
     snapshot: ClusterSnapshot,
     names: Collection[str],
     plan: Plan,
     budgets: Sequence[PodDisruptionBudget],
-) -> bool:
-    """Return whether kube-scheduler finds room for the pods of removed nodes as a plan does.
+    settings: PackingSettings,
+) -> Plan | None:
+    """Return what would be launched since kube-scheduler does not place pods as a plan does.
 
-    A PodDisruptionBudget lets only so many of its pods go at a time: the others come later. Pods
+    It places the pods of removed nodes one by one, in the order in which they are made again. A
+    PodDisruptionBudget lets only so many of its pods go at a time: the others come later. Pods
     with volumes are made again when these are detached.
 
     Args:
         snapshot: As `with_drained` returns it.
         plan: What `simulate` returns; its new nodes are their cheapest options.
+
+    Returns:
+        The plan for the pods that find no room, empty where all do; None when one fits nowhere.
     """
     slots = tuple(_planned(snapshot, number, node) for number, node in enumerate(plan.nodes))
-    after = replace(without_nodes(snapshot, names), slots=slots, sites=())
+    after = replace(without_nodes(snapshot, names), slots=slots)
+    pods = sorted(pods_to_place(after), key=lambda pod: pod.key)
     evicted: Counter[tuple[str, str]] = Counter()
     turns: dict[str, int] = {}
-    pods = sorted(pods_to_place(after), key=lambda pod: pod.key)
     for pod in pods:
         for budget in budgets:
             if budget.protects(pod):
@@ -240,7 +246,27 @@ def kube_scheduler_agrees(
                 turns[pod.uid] = evicted[budget.namespace, budget.name] // at_a_time
                 evicted[budget.namespace, budget.name] += 1
     pods.sort(key=lambda pod: (turns.get(pod.uid, 0), bool(pod.scheduling.claims)))
-    return kube_scheduler_places(after, pods)
+    places = kube_scheduler_places(replace(after, sites=()), pods)
+    if len(places) == len(pods):
+        return Plan()
+    placed = tuple(replace(pod, node_name=places.get(pod.uid, "")) for pod in pods)
+    own = {slot.name for slot in slots}
+    left = decide(
+        replace(
+            after,
+            pending=tuple(pod for pod in placed if not pod.node_name or pod.node_name in own),
+            bound=(
+                *after.bound,
+                *(pod for pod in placed if pod.node_name and pod.node_name not in own),
+            ),
+            slots=tuple(
+                replace(slot, pods=tuple(ref_of(p) for p in placed if p.node_name == slot.name))
+                for slot in slots
+            ),
+        ),
+        settings,
+    )
+    return None if left.unschedulable else left
 
 
 def _planned(snapshot: ClusterSnapshot, number: int, node: PlannedNode) -> Slot:

@@ -1,4 +1,4 @@
-"""Whether kube-scheduler finds room for pods, which it places one by one.
+"""Where kube-scheduler places pods, one by one.
 
 A plan may need each pod to be just where it put it. Pods of removed nodes are made again by their
 controllers, and kube-scheduler places each on the node that it likes best, whatever the plan says:
@@ -12,6 +12,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import Final
 
 from shared.model.kubernetes.pods import Pod
+from shared.model.policy import PreferencePolicy
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.initial_state import initial_state
@@ -29,8 +30,8 @@ _SCORED: Final = ("cpu", "memory")
 _Entry = tuple[int, str, int, TargetNode]
 
 
-def kube_scheduler_places(snapshot: ClusterSnapshot, pods: Sequence[Pod]) -> bool:
-    """Return whether kube-scheduler places all of some pending pods on the nodes of a snapshot.
+def kube_scheduler_places(snapshot: ClusterSnapshot, pods: Sequence[Pod]) -> Mapping[str, str]:
+    """Return on which node of a snapshot kube-scheduler places pending pods.
 
     Of the nodes that hold a pod, it takes the one with most of its cpu and memory left; between
     equals, the one that uses both alike. Preferences of pods come before that. The other scores of
@@ -41,8 +42,13 @@ def kube_scheduler_places(snapshot: ClusterSnapshot, pods: Sequence[Pod]) -> boo
 
     Args:
         pods: In the order in which it sees them; each provisionable.
+
+    Returns:
+        By the pod's UID, the name of a node, or of its slot while it is in flight; absent where
+        there is no room.
     """
-    state = initial_state(snapshot, pods, PackingSettings(), Work(sys.maxsize))
+    settings = PackingSettings(preference_policy=PreferencePolicy.RESPECT)
+    state = initial_state(snapshot, pods, settings, Work(sys.maxsize))
     groups = {ref.uid: group for group in state.pod_groups for ref in group.waiting}
     whole = {
         node.name: [
@@ -52,7 +58,8 @@ def kube_scheduler_places(snapshot: ClusterSnapshot, pods: Sequence[Pod]) -> boo
         for node in existing_nodes(snapshot)
     }
     scheduler = _Scheduler(state, whole)
-    return all(scheduler.places(groups[pod.uid]) for pod in pods)
+    places = ((pod.uid, scheduler.place(groups[pod.uid])) for pod in pods)
+    return {uid: target.name for uid, target in places if target is not None}
 
 
 class _Scheduler:
@@ -68,20 +75,19 @@ class _Scheduler:
         self._ranked: dict[int, list[_Entry]] = {}
         self._placed: Counter[str] = Counter()
 
-    def places(self, group: PendingGroup) -> bool:
-        """Place the next pod of a group; return whether there was room."""
+    def place(self, group: PendingGroup) -> TargetNode | None:
+        """Place the next pod of a group; return where, None where there is no room."""
         if group.index not in self._ranked:
             able = (target for target in self._state.targets if target.fitting(group))
             self._ranked[group.index] = [self._entry(group, target) for target in able]
             heapify(self._ranked[group.index])
         target = self._best(group)
-        while target is None:
-            if not group.relax():
-                return False
+        while target is None and group.relax():
             target = self._best(group)
-        self._state.admit(group, target, 1)
-        self._placed[target.name] += 1
-        return True
+        if target is not None:
+            self._state.admit(group, target, 1)
+            self._placed[target.name] += 1
+        return target
 
     def _best(self, group: PendingGroup) -> TargetNode | None:
         ranked, found, refused = self._ranked[group.index], None, []

@@ -11,13 +11,12 @@ from shared.disruption.payback import pays_back
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import ControllerRef, Pod
-from shared.model.plan import Plan
 from tests.builders import node_of, pods
 from tests.unit.disruption.clusters import LATER, cluster, consolidated
 
 JOB = ControllerRef(kind="Job", name="batch", uid="uid-batch")
 # Of a node of $0.384 an hour that is removed: its pods have room elsewhere.
-REMOVED = Plan()
+REMOVED = 0
 
 
 def aged(minutes: float, count: int = 1, **more: Any) -> tuple[Pod, ...]:

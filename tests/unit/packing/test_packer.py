@@ -172,6 +172,9 @@ def test_the_cap_gives_way_by_default_where_it_costs_more_than_two_percent() -> 
     assert (made.cost_micros_per_hour, made.within_cap_micros_per_hour) == (9_000_000, 12_000_000)
     kept = good(problem(pods, shapes=SIZES, settings=replace(BY_DEFAULT, max_node_vcpus=97)))
     assert (kept.cost_micros_per_hour, kept.within_cap_micros_per_hour) == (12_000_000, 0)
+    # Nine on a node of one size, nineteen on one of the other.
+    many = good(problem([pod(10_000, 10, 85)], shapes=SIZES, settings=BY_DEFAULT))
+    assert many.cost_micros_per_hour < many.within_cap_micros_per_hour
 
 
 @pytest.mark.parametrize(

@@ -1,52 +1,45 @@
-"""Whether kube-scheduler finds room for pods that it places one by one."""
+"""Where kube-scheduler places pods, one by one."""
 
 import pytest
 
 from shared.model import labels as keys
-from shared.model.kubernetes.pods import Pod, PreferredNodes
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 from shared.planning.kube_scheduler import kube_scheduler_places
-from tests.builders import GIB, ZONES, needs, node_of, pod, snapshot, spread
+from tests.builders import GIB, ZONES, node_of, pod, snapshot, spread
 
 SMALL, LARGE = pod("small", cpu=500), pod("large", cpu=1900)
-EMPTY = node_of("a")
-HALF = (node_of("b"), pod("there", node_name="b", cpu=1000))
+EMPTY, HALF = node_of("a"), node_of("b")
+IN_HALF = pod("there", node_name="b", cpu=1000)
 IN_OTHER_ZONE = {keys.ZONE: ZONES[1]}
-ASKS_FOR_MORE = PreferredNodes(weight=1, requirements=needs(keys.ZONE, "In", "nowhere"))
 
 
-def placed(*pods: Pod) -> bool:
-    node, bound = HALF
-    return kube_scheduler_places(
-        snapshot(*pods, nodes=(EMPTY, node), bound=(bound,), sites=()), pods
-    )
+def placed(asked: tuple[Pod, ...], bound: tuple[Pod, ...], *nodes: Node) -> str:
+    """Return the nodes of the pods, in their order; - where there is no room."""
+    places = kube_scheduler_places(snapshot(*asked, nodes=nodes, bound=bound, sites=()), asked)
+    return "".join(places.get(each.uid, "-") for each in asked)
 
 
 @pytest.mark.parametrize(
-    ("pods", "expected"),
+    ("asked", "expected"),
     [
-        pytest.param((LARGE, SMALL), True, id="each-finds-room"),
-        pytest.param((SMALL, LARGE), False, id="the-first-takes-the-emptiest-node"),
-        pytest.param((LARGE, pod("large-too", cpu=1900)), False, id="a-full-node-takes-no-more"),
-        pytest.param(
-            (pod(cpu=500, preferred_nodes=(ASKS_FOR_MORE,)),), True, id="preferences-yield"
-        ),
-        pytest.param((), True, id="none"),
+        pytest.param((LARGE, SMALL), "ab", id="each-finds-room"),
+        pytest.param((SMALL, LARGE), "a-", id="the-first-takes-the-emptiest-node"),
+        pytest.param((LARGE, pod("large-too", cpu=1900)), "a-", id="a-full-node-takes-no-more"),
     ],
 )
-def test_pods_are_placed_where_most_is_left(
-    pods: tuple[Pod, ...],
-    expected: bool,  # noqa: FBT001
+def test_pods_are_placed_where_most_is_left(asked: tuple[Pod, ...], expected: str) -> None:
+    assert placed(asked, (IN_HALF,), EMPTY, HALF) == expected
+
+
+@pytest.mark.parametrize(("used", "expected"), [(1400, "aba"), (1850, "aaa")])
+def test_preferences_send_pods_to_nodes_with_less_room_if_there_is_any(
+    used: int, expected: str
 ) -> None:
-    assert placed(*pods) == expected
-
-
-def test_rules_send_pods_to_nodes_with_less_room() -> None:
-    asked = [pod(f"web-{number}", cpu=100, spreads=(spread(),)) for number in range(4)]
-    nodes = (EMPTY, node_of("b", labels=IN_OTHER_ZONE))
-    full = pod("there", labels={}, node_name="b", cpu=1700)
-    seen = snapshot(*asked, nodes=nodes, bound=(full,), sites=())
-    # All in one zone would leave it four ahead.
-    assert kube_scheduler_places(seen, asked)
+    soft = {"cpu": 100, "spreads": (spread(hard=False),)}
+    asked = tuple(pod(f"web-{number}", **soft) for number in range(3))
+    full = pod("there", labels={}, node_name="b", cpu=used)
+    assert placed(asked, (full,), EMPTY, node_of("b", labels=IN_OTHER_ZONE)) == expected
 
 
 def test_between_nodes_with_as_much_left_the_evenly_used_one_is_taken() -> None:
@@ -55,6 +48,6 @@ def test_between_nodes_with_as_much_left_the_evenly_used_one_is_taken() -> None:
         pod("both", node_name="b", cpu=400, memory=3 * GIB // 2),
     )
     first, wide = pod("first", cpu=100, memory=GIB // 4), pod("wide", cpu=1500, memory=0)
-    seen = snapshot(*(first, wide), nodes=(node_of("a"), node_of("b")), bound=there, sites=())
-    assert kube_scheduler_places(seen, (wide,))
-    assert not kube_scheduler_places(seen, (first, wide))
+    nodes = (node_of("a"), node_of("b"))
+    assert placed((wide,), there, *nodes) == "b"
+    assert placed((first, wide), there, *nodes) == "b-"
