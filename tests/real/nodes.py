@@ -186,15 +186,16 @@ class HollowNodes:
         told = self._aws["ec2"].describe_instance_attribute(
             InstanceId=instance_id, Attribute="userData"
         )
-        machine = self._machines[found["InstanceType"]]
-        instance = Instance(
-            id=instance_id,
-            zone=found["Placement"]["AvailabilityZone"],
-            dns_name=found["PrivateDnsName"],
-            cores=int(machine["capacity"]["cpu"]),
-            pods=int(machine["capacity"]["pods"]),
-        )
         try:
+            # The account may sell types that the embedded catalogue lacks.
+            machine = self._machines[found["InstanceType"]]
+            instance = Instance(
+                id=instance_id,
+                zone=found["Placement"]["AvailabilityZone"],
+                dns_name=found["PrivateDnsName"],
+                cores=int(machine["capacity"]["cpu"]),
+                pods=int(machine["capacity"]["pods"]),
+            )
             boot = boot_of((told["UserData"].get("Value") or "").encode(), instance)
             role = self._role_of(found)
         except (UnusableError, LookupError) as error:
