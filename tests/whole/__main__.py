@@ -83,16 +83,17 @@ def _runs(
         bounds = bounds_of(trace)
         for run in range(1, options.runs + 1):
             for system in options.systems:
-                name = f"{trace.name}-{trace.seconds:.0f}-{options.after}-{system}-{run}"
+                boots = "-drawn" if options.drawn_boots else ""
+                name = f"{trace.name}-{trace.seconds:.0f}-{options.after}{boots}-{system}-{run}"
                 path = _CACHE / f"{name}.json"
                 known = _read(path)
                 if known is not None and known.state == state:
                     yield known
                     continue
                 say(f"{name}: about {trace.seconds / 60 + 2:.0f} min")
-                asked = Play(
-                    state, trace, system, run, options.after, bounds, _CACHE / "logs" / name
-                )
+                seed = int(trace.name.rpartition("-")[2]) if options.drawn_boots else None
+                logs = _CACHE / "logs" / name
+                asked = Play(state, trace, system, run, options.after, bounds, logs, seed)
                 measured = play(asked, program, controller)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(msgspec.json.format(msgspec.json.encode(measured)) + b"\n")
@@ -179,6 +180,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--runs", type=int, default=1, help="how often each is played")
     add("--seconds", type=float, default=0, help="play only the first so many")
     add("--after", default="30s", help="consolidateAfter of the NodePool")
+    add("--drawn-boots", action="store_true", help="instances boot as in virtual time: 20 to 90 s")
     add("--minor", default=minors()[-1], help=f"of Kubernetes: one of {', '.join(minors())}")
     return parser
 

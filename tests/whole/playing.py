@@ -23,6 +23,7 @@ from tests.weeks.bound import Bounds
 from tests.weeks.meter import Played, is_young, most_at_once, waits_of
 from tests.weeks.spending import Life, spending_of
 from tests.weeks.traces import HOUR, Change, Trace
+from tests.whole.booting import DrawnNodes
 from tests.whole.manifests import changes_of, foundation, objects_of, patch_of
 from tests.whole.measuring import Measured, asked_of, differences, evicted_of, restarted_of
 from tests.whole.observing import Observer, now_micros
@@ -48,6 +49,7 @@ class Play(NamedTuple):
     Attributes:
         state: Of the checkout.
         after: consolidateAfter of the NodePool.
+        seed: Instances boot as this seed of virtual time says; without, each for 20 seconds.
         logs: Folder for all logs; emptied before.
     """
 
@@ -58,6 +60,7 @@ class Play(NamedTuple):
     after: str
     bounds: Bounds
     logs: Path
+    seed: int | None = None
 
 
 def play(asked: Play, program: Path, controller: Path) -> Measured:
@@ -111,7 +114,12 @@ def _play(asked: Play, cluster: AuditedCluster, world: World, program: Path) -> 
     if isinstance(world, KarpenterWorld):
         world.start_karpenter()
     server = Server(url=cluster.url, token=cluster.token("player"), ca_file=str(cluster.authority))
-    nodes = HollowNodes(program, world, boot_seconds=BOOT_SECONDS, logs=asked.logs / "nodes")
+    logs = asked.logs / "nodes"
+    nodes = (
+        HollowNodes(program, world, boot_seconds=BOOT_SECONDS, logs=logs)
+        if asked.seed is None
+        else DrawnNodes(program, world, seed=asked.seed, logs=logs)
+    )
     observer = Observer(server, world.client("ec2"), partial(_processes, world, cluster))
     with nodes, observer:
         _await_ready(player)
@@ -119,6 +127,8 @@ def _play(asked: Play, cluster: AuditedCluster, world: World, program: Path) -> 
         observer.memory.clear()
         before = _calls(world), observer.cpu_seconds()
         begun = now_micros()
+        if isinstance(nodes, DrawnNodes):
+            nodes.begun = begun / _SECOND
         _say(f"the trace begins: {asked.trace.said}")
         changes = _change(asked.trace, kinds, player, observer)
         ended = now_micros()

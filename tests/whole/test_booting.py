@@ -1,5 +1,6 @@
 """Instances of other autoscalers boot, and one that cannot does not keep others from it."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,9 @@ import yaml
 
 from tests.real.nodes import HollowNodes
 from tests.real.user_data import Instance, boot_of
+from tests.simulation.schedule.seeded_random import between
+from tests.weeks.kubelets import BOOT_SECONDS
+from tests.whole.booting import DrawnNodes
 
 CLUSTER = {
     "name": "blue",
@@ -55,3 +59,12 @@ def test_a_type_that_the_catalogue_lacks_has_no_kubelet(tmp_path: Path) -> None:
     nodes = HollowNodes(tmp_path / "program", world, boot_seconds=0, logs=tmp_path)
     assert nodes._prepare(world.found) is None
     assert nodes.problems == ["i-0 has no kubelet: KeyError('m99.medium')"]
+
+
+def test_an_instance_boots_as_long_as_in_virtual_time(tmp_path: Path) -> None:
+    world: Any = OneInstance("m5.large")
+    nodes = DrawnNodes(tmp_path / "program", world, seed=7, logs=tmp_path)
+    nodes.begun = 1_000.0
+    launched = datetime.fromtimestamp(1_000 + 3 * 60 + 20, UTC)
+    joins = between(*BOOT_SECONDS, 7, "boot", "m5.large", "us-east-1a", 3)
+    assert nodes.boots_in({**world.found, "LaunchTime": launched}) == joins - 5
