@@ -40,7 +40,7 @@ class Observer(LoopThread):
     Attributes:
         pods, nodes: What happened: microsecond, former, new. Pods are those of the namespace
             `default`.
-        instances: As they were seen last, by id.
+        instances: As they were seen last before their end, by id.
         ended: Microsecond at which each was first seen to terminate, by id.
         causes: Why pods were evicted, by name, as far as Events say it.
         memory: MiB that each group of processes has for itself, at each look.
@@ -137,18 +137,21 @@ class Observer(LoopThread):
 
     async def _look_for_ever(self) -> None:
         while True:
-            await asyncio.to_thread(self._look)
+            await asyncio.to_thread(self.look)
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Look at instances and processes once."""
         try:
             found = {one["InstanceId"]: one for one in instances_of(self._ec2)}
         except (BotoCoreError, ClientError):
             return
         now = now_micros()
         for key, instance in found.items():
-            self.instances[key] = instance
-            if instance["State"]["Name"] not in _ALIVE:
+            # What terminates loses its address and its name.
+            if instance["State"]["Name"] in _ALIVE:
+                self.instances[key] = instance
+            elif key in self.instances:
                 self.ended.setdefault(key, now)
         for key in self.instances.keys() - found.keys():
             self.ended.setdefault(key, now)
