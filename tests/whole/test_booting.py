@@ -1,9 +1,11 @@
 """Instances of other autoscalers boot, and one that cannot does not keep others from it."""
 
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.real.nodes import HollowNodes
@@ -52,6 +54,12 @@ class OneInstance:
 
     def describe_instance_attribute(self, **_: str) -> Any:
         return {"UserData": {"Value": user_data("--v=2").decode()}}
+
+
+@pytest.fixture(autouse=True)
+def _temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nodes that are never entered leave their folder behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 def test_a_type_that_the_catalogue_lacks_has_no_kubelet(tmp_path: Path) -> None:
