@@ -18,7 +18,7 @@ MAKEFLAGS += --no-print-directory
     days demo deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others \
     page page-browser page-test peers real real-judges real-smoke release rights reports sbom scale \
     schedules setup setup-tests smoke-inflate smoke-others supply tenants test types types-cdk unit \
-    verify verify-commit weeks
+    verify verify-commit weeks whole
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -68,7 +68,7 @@ SUITE := $(PYTHON) tools/suite.py
 PYTEST := $(BIN)/pytest -p no:cacheprovider
 NOW := -m "not slow and not landing"
 CASES_OF_TESTS := tests/karpenter_cases tests/property tests/functions tests/docs tests/peers \
-    tests/corpus tests/node_groups tests/scale tests/weeks
+    tests/corpus tests/node_groups tests/scale tests/weeks tests/whole
 # What imports the types of aws_cdk, whose reading takes three times as long as all the rest.
 CDK_SOURCES := infra/aws tests/infra tests/docs tools
 LOCKS := requirements package-lock.json pyproject.toml
@@ -205,6 +205,13 @@ KUBELET ?= hollow
 CLOUD ?= simulated
 RUNS ?= 1
 REAL = $(BIN)/python -m tests.real $(if $(MINOR),--minor $(MINOR)) --kubelet $(KUBELET) --cloud $(CLOUD)
+
+TRACE ?= bursts-1
+SYSTEMS ?= karpenter dovetail
+SECONDS_PLAYED ?= 0
+
+whole: node $(VENV)/.dev  ## A trace on real components, with Karpenter's controller and with Dovetail, as a table (TRACE= RUNS= SYSTEMS= SECONDS_PLAYED= AFTER=; 26 minutes each)
+	@$(BIN)/python -m tests.whole $(TRACE) --runs $(RUNS) --systems $(SYSTEMS) --seconds $(SECONDS_PLAYED) --after $(AFTER)
 
 SOME_SCENARIOS = $(filter command line environment,$(origin SCENARIO))
 

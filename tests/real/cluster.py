@@ -31,6 +31,9 @@ _USERS: Final = {
     "controller-manager": ("system:kube-controller-manager", ""),
     "scheduler": ("system:kube-scheduler", ""),
     "cloud": ("cloud-controller-manager", "system:masters"),
+    # What a run is played and observed with, and what is played beside it.
+    "player": ("player", "system:masters"),
+    "karpenter": ("karpenter", "system:masters"),
     "reference": ("system:node:reference", "system:nodes"),
 }
 
@@ -111,6 +114,10 @@ class Cluster:
     def alive(self, name: str) -> bool:
         """Return whether a program runs."""
         return self._children.alive(name)
+
+    def pid(self, name: str) -> int:
+        """Return the process id of a program that runs."""
+        return self._children.pid(name)
 
     def stop(self, name: str) -> None:
         """End a program."""

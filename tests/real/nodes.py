@@ -170,10 +170,10 @@ class HollowNodes:
         # What a machine reads is read while it boots: machines boot side by side.
         if instance_id not in self._prepared:
             self._prepared[instance_id] = self._prepare(found)
-        if waited >= self._boot_seconds and waited >= self._boots_in(found):
+        if waited >= self._boot_seconds and waited >= self.boots_in(found):
             self._started[instance_id] = self._boot(found)
 
-    def _boots_in(self, found: Mapping[str, Any]) -> float:
+    def boots_in(self, found: Mapping[str, Any]) -> float:
         """Return the seconds that the Node says the machine needs, 0 when it says nothing."""
         name = f"metadata.name={found['PrivateDnsName']}"
         for node in self._cluster.items("api/v1/nodes", fieldSelector=name):
@@ -186,15 +186,16 @@ class HollowNodes:
         told = self._aws["ec2"].describe_instance_attribute(
             InstanceId=instance_id, Attribute="userData"
         )
-        machine = self._machines[found["InstanceType"]]
-        instance = Instance(
-            id=instance_id,
-            zone=found["Placement"]["AvailabilityZone"],
-            dns_name=found["PrivateDnsName"],
-            cores=int(machine["capacity"]["cpu"]),
-            pods=int(machine["capacity"]["pods"]),
-        )
         try:
+            # The account may sell types that the embedded catalogue lacks.
+            machine = self._machines[found["InstanceType"]]
+            instance = Instance(
+                id=instance_id,
+                zone=found["Placement"]["AvailabilityZone"],
+                dns_name=found["PrivateDnsName"],
+                cores=int(machine["capacity"]["cpu"]),
+                pods=int(machine["capacity"]["pods"]),
+            )
             boot = boot_of((told["UserData"].get("Value") or "").encode(), instance)
             role = self._role_of(found)
         except (UnusableError, LookupError) as error:

@@ -3,7 +3,8 @@
 Source: nodeadm/internal/{configprovider,api,kubelet} of https://github.com/awslabs/amazon-eks-ami
 (v20260724) for Amazon Linux 2023, templates/al2/runtime/bootstrap.sh there (2025-11) for Amazon
 Linux 2 and Ubuntu, https://bottlerocket.dev/en/os/latest/api/settings/kubernetes/ (2026-08) for
-Bottlerocket.
+Bottlerocket. nodeadm hands the flags on in a variable, which systemd splits at spaces and unquotes:
+https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html (2026-12).
 """
 
 import base64
@@ -163,7 +164,8 @@ def _nodeadm(documents: Sequence[Any], instance: Instance) -> Boot:
             raise UnusableError(f"{document['kind']} of {document['apiVersion']}: unknown")
         _refuse_unknown(document["spec"])
         # A later document wins, but for the flags: they add up.
-        flags += (document["spec"].get("kubelet") or {}).get("flags") or []
+        said = (document["spec"].get("kubelet") or {}).get("flags") or []
+        flags += (word for flag in said for word in shlex.split(flag))
         spec = merged(spec, document["spec"])
     cluster = spec["cluster"]
     missing = [key for key in ("name", "apiServerEndpoint", "cidr") if not cluster.get(key)]

@@ -20,7 +20,7 @@ from typing import Final
 from tests.benchmarks.report import machine, markdown
 from tests.peers.sides import build_karpenter
 from tests.weeks.bound import Bounds, bounds_of
-from tests.weeks.drawn import DRAWN, drawn_by
+from tests.weeks.drawn import DRAWN, SHORT, drawn_by
 from tests.weeks.meter import Played
 from tests.weeks.plays import Asked, dovetail, karpenter
 from tests.weeks.published import published
@@ -63,7 +63,7 @@ def main() -> int:
     known = list(_known(given.traces, given.seed, given.after, given.pods))
     further = [] if given.traces else list(_further(given.after))
     if not known:
-        names = ", ".join(draw.__name__ for draw in DRAWN)
+        names = ", ".join(draw.__name__ for draw in (*DRAWN, *SHORT))
         parser.error(f"no trace of these names: use {names}, or published with --pods")
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=spawn) as pool:
@@ -101,8 +101,8 @@ def main() -> int:
 
 
 def _known(names: Sequence[str], seed: int, after: str, pods: Path | None) -> Iterator[Asked]:
-    for draw in DRAWN:
-        if not names or draw.__name__ in names:
+    for draw in (*DRAWN, *SHORT):
+        if draw.__name__ in names or (not names and draw in DRAWN):
             yield Asked(draw(seed), seed, after, _BESIDE)
     if pods is not None and (not names or "published" in names):
         for gpus in (False, True):

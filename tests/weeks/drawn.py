@@ -26,6 +26,8 @@ _DAY: Final = 24.0
 _WEEK: Final = 168.0
 # Utilization is looked at this often, and acted on after as long down.
 _HPA_SECONDS: Final = 300
+_BUSY_SECONDS: Final = 840
+_QUIET_SECONDS: Final = 600
 
 
 def spread(name: str, key: str, *, hard: bool) -> Raw:
@@ -191,11 +193,49 @@ def quiet(seed: int) -> Trace:
     return _trace("quiet", _WEEK, workloads, changes, "10 pods of 5 services, 2 rollouts in a week")
 
 
+def bursts(seed: int) -> Trace:
+    """Return a quarter of an hour of batches that come and leave, and ten quiet minutes."""
+    rng = random.Random(f"bursts {seed}")
+    workloads, changes = [], []
+    second, number = 5.0, 0
+    while second < _BUSY_SECONDS:
+        name = f"burst-{number}"
+        count = min(max(round(rng.lognormvariate(math.log(7), 1.0)), 1), 40)
+        extra: Raw = {}
+        if count > 2 and rng.random() < 0.3:
+            extra = {"topologySpreadConstraints": [spread(name, keys.ZONE, hard=True)]}
+        unavailable = max(count // 4, 1) if rng.random() < 0.3 else None
+        cpu, memory = _size(rng, 350)
+        workloads.append(
+            Workload(
+                name=name,
+                cpu=min(cpu, 2000),
+                memory=min(memory, 8 * 1024) * MIB,
+                unavailable=unavailable,
+                starts_seconds=2,
+                extra=extra,
+            )
+        )
+        changes.append(Change(second, name, count))
+        leaves = second + 40 + rng.lognormvariate(math.log(100), 0.7)
+        while count and leaves < _BUSY_SECONDS and rng.random() < 0.9:
+            count = count // 2 if rng.random() < 0.3 else 0
+            changes.append(Change(leaves, name, count))
+            leaves += 40 + rng.lognormvariate(math.log(100), 0.7)
+        second += rng.expovariate(1 / 18)
+        number += 1
+    said = f"{number} Deployments of 1 to 40 pods come and leave in 14 minutes, then 10 are quiet"
+    hours = (_BUSY_SECONDS + _QUIET_SECONDS) / HOUR
+    return _trace("bursts", hours, workloads, changes, said)
+
+
 Draw = Callable[[int], Trace]
 DRAWN: Final[tuple[Draw, ...]] = (
     *(shop, nightly, builds, services),
     *(stateful, inference, quiet),
 )
+# Short enough for real components: played when it is named.
+SHORT: Final[tuple[Draw, ...]] = (bursts,)
 
 
 def drawn_by(words: str) -> Iterator[tuple[Trace, int]]:

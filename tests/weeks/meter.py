@@ -1,19 +1,20 @@
 """What became of a trace: dollars, waits, evictions, calls."""
 
-import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from shared.model.kubernetes.pods import Pod
 from tests.simulation.schedule.kernel import START, micros
-from tests.weeks.cluster import AGENT, Cluster
+from tests.weeks.cluster import AGENT
 from tests.weeks.spending import Life, Spending, spending_of
 from tests.weeks.world import NAME, WeeksWorld
 
 _SECOND: Final = 1_000_000
 _HOUR: Final = 3600
 _YOUNG_SECONDS: Final = 600
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -78,19 +79,20 @@ def measured(world: WeeksWorld, cpu_seconds: float) -> Played:
         for machine in world.region.machines.values()
     ]
     spent = spending_of(paid, cluster.node_log, cluster.log)
-    lives = _lives(cluster)
-    asked = [life for life in lives if life.uid not in cluster.restarted]
-    again = [life for life in lives if life.uid in cluster.restarted]
+    bound, running, again = waits_of(cluster.log, cluster.restarted)
     return Played(
-        dollars=sum(dataclasses.astuple(spent)),
+        dollars=spent.total,
         node_hours=sum(life.ended - life.born for life in paid) / _SECOND / _HOUR,
-        most_nodes=_most_at_once([(life.born, life.ended) for life in paid]),
+        most_nodes=most_at_once(paid),
         launched=len(paid),
-        bound=Waits.of(life.bound - life.made for life in asked if life.bound is not None),
-        running=Waits.of(life.ready - life.made for life in asked if life.ready is not None),
-        again=Waits.of(life.ready - life.made for life in again if life.ready is not None),
+        bound=bound,
+        running=running,
+        again=again,
         evicted=len(cluster.removed),
-        young=sum(_is_young(cluster, time, pod) for time, pod in cluster.removed),
+        young=sum(
+            is_young(cluster.restarted, micros(START - _EPOCH) + time, pod)
+            for time, pod in cluster.removed
+        ),
         waiting=sum(not pod.node_name for pod in cluster.pods.values()),
         calls=dict(world.recorder.made),
         cpu_seconds=cpu_seconds,
@@ -98,37 +100,55 @@ def measured(world: WeeksWorld, cpu_seconds: float) -> Played:
     )
 
 
-def _is_young(cluster: Cluster, time: int, pod: Pod) -> bool:
-    made = pod.created_at
-    assert made is not None
-    age = time - micros(made - START)
-    return pod.uid in cluster.restarted and age < _YOUNG_SECONDS * _SECOND
+def is_young(restarted: Container[str], time: int, pod: Pod) -> bool:
+    """Return whether a pod that is evicted replaced another less than ten minutes before.
+
+    Args:
+        time: Microseconds since 1970.
+    """
+    assert pod.created_at is not None
+    age = time - micros(pod.created_at - _EPOCH)
+    return pod.uid in restarted and age < _YOUNG_SECONDS * _SECOND
 
 
 @dataclass
-class _Life:
-    uid: str
+class _Pod:
     made: float
     bound: float | None = None
     ready: float | None = None
 
 
-def _lives(cluster: Cluster) -> list[_Life]:
-    found: dict[str, _Life] = {}
-    for time, _, pod in cluster.log:
+def waits_of(
+    log: Iterable[tuple[int, Pod | None, Pod | None]], restarted: Container[str]
+) -> tuple[Waits, Waits, Waits]:
+    """Return how long pods waited: to be bound, to run, and to run again.
+
+    Args:
+        log: What happened to pods: microsecond, former, new.
+        restarted: UIDs of pods that replace others without their user's wish.
+    """
+    found: dict[str, _Pod] = {}
+    for time, _, pod in log:
         if pod is None or pod.labels["app"] == AGENT:
             continue
         seconds = time / _SECOND
-        life = found.setdefault(pod.uid, _Life(pod.uid, seconds))
-        if life.bound is None and pod.node_name:
-            life.bound = seconds
-        if life.ready is None and (pod.ready or pod.phase == "Succeeded"):
-            life.ready = seconds
-    return list(found.values())
+        seen = found.setdefault(pod.uid, _Pod(seconds))
+        if seen.bound is None and pod.node_name:
+            seen.bound = seconds
+        if seen.ready is None and (pod.ready or pod.phase == "Succeeded"):
+            seen.ready = seconds
+    asked = [seen for uid, seen in found.items() if uid not in restarted]
+    again = [seen for uid, seen in found.items() if uid in restarted]
+    return (
+        Waits.of(seen.bound - seen.made for seen in asked if seen.bound is not None),
+        Waits.of(seen.ready - seen.made for seen in asked if seen.ready is not None),
+        Waits.of(seen.ready - seen.made for seen in again if seen.ready is not None),
+    )
 
 
-def _most_at_once(spans: Sequence[tuple[int, int]]) -> int:
-    steps = sorted([(born, 1) for born, _ in spans] + [(ended, -1) for _, ended in spans])
+def most_at_once(lives: Iterable[Life]) -> int:
+    """Return how many instances there were at once."""
+    steps = sorted(step for life in lives for step in ((life.born, 1), (life.ended, -1)))
     most = now = 0
     for _, step in steps:
         now += step

@@ -31,6 +31,11 @@ class Spending:
     unused: float = 0
     used: float = 0
 
+    @property
+    def total(self) -> float:
+        """Return all dollars."""
+        return self.booting + self.waiting + self.left + self.unused + self.used
+
 
 @dataclass(frozen=True)
 class Life:

@@ -22,7 +22,7 @@ from tests.weeks.traces import Change, Trace
 
 Raw = Mapping[str, Any]
 NAME: Final = "cluster-a"
-_SIZES: Final = (
+SIZES: Final = (
     *("medium", "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge"),
     *("16xlarge", "24xlarge", "48xlarge"),
 )
@@ -78,7 +78,7 @@ def _among(key: str, *values: str) -> Raw:
 @functools.cache
 def instance_types(families: tuple[str, ...]) -> tuple[InstanceType, ...]:
     """Return the types of some families that are not metal, on demand in three zones."""
-    names = [f"{family}.{size}" for family in families for size in _SIZES]
+    names = [f"{family}.{size}" for family in families for size in SIZES]
     return tuple(
         replace(
             known,

@@ -152,10 +152,7 @@ class World:
         """Start what needs nothing of each other beside each other: it takes seconds."""
         self._synthesise()
         self._say("synthesising the CDK app, starting the embedded AWS API")
-        ready = self.children.start(
-            "aws", ["infra.local.aws", "--region", REGION, "--log-dir", str(self._folder / "logs")]
-        )
-        self.aws = Access.read(ready)
+        self._start_aws()
         self._start_kube()
         self._seed()
         self._say("starting the simulated cluster, applying CRD and rights to it")
@@ -213,6 +210,12 @@ class World:
             context["settings"] = dict(self.options.settings)
         self.children.begin("synth", synth_command(context, self._assembly))
 
+    def _start_aws(self) -> None:
+        ready = self.children.start(
+            "aws", ["infra.local.aws", "--region", REGION, "--log-dir", str(self._folder / "logs")]
+        )
+        self.aws = Access.read(ready)
+
     def _start_kube(self) -> None:
         auth, chosen = self._folder / "auth.json", self.options.kubeconfig
         self._write_auth(auth, [])
@@ -236,10 +239,11 @@ class World:
 
     def _seed(self) -> None:
         authority = base64.b64encode(Path(self._kube["ca_file"]).read_bytes()).decode()
-        self.control(
-            "seed",
-            clusters=[{"name": CLUSTER, "endpoint": self._kube["url"], "ca_data": authority}],
-        )
+        cluster = {"name": CLUSTER, "endpoint": self._kube["url"], "ca_data": authority}
+        if self.foreign is not None:
+            said = self.foreign.call("GET", "version")
+            cluster["version"] = f"{said['major']}.{said['minor'].rstrip('+')}"
+        self.control("seed", clusters=[cluster])
 
     def _admit_roles(self) -> None:
         """Tell the API server whom the access entries of the deployed stacks admit."""

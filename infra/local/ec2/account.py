@@ -43,6 +43,18 @@ class Template:
     specification: Mapping[str, str]
     launch: Mapping[str, Any]
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Return the security groups of its instances: where it has interfaces, theirs.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html
+        (2026-12).
+        """
+        interfaces = self.launch.get("NetworkInterfaces") or ()
+        found = [*(self.launch.get("SecurityGroupIds") or ())]
+        found += (group for row in interfaces for group in row.get("Groups") or ())
+        return tuple(dict.fromkeys(found))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -233,7 +245,7 @@ class Account(ABC):
             for key in own:
                 if not _IN_METADATA.fullmatch(key):
                     return refusal("InvalidParameterValue", text=TAG_IN_METADATA.format(key=key))
-        for group in template.launch.get("SecurityGroupIds") or ():
+        for group in template.groups:
             if self.group_vpc(group) is None:
                 return refusal("InvalidGroup.NotFound", group=group)
         profile = template.launch.get("IamInstanceProfile")
@@ -270,7 +282,7 @@ class Account(ABC):
         return self.failures.pop(0) if self.failures else None
 
     def _refused_in(self, option: Option, place: Place) -> Refusal | None:
-        for group in option.template.launch.get("SecurityGroupIds") or ():
+        for group in option.template.groups:
             if place.vpc_id and self.group_vpc(group) not in ("", place.vpc_id):
                 return refusal("InvalidParameter", group=group, subnet=place.subnet_id)
         name = option.override["InstanceType"]

@@ -5,6 +5,7 @@ https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/ and .../doc/examples/ 
 """
 
 import json
+import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -65,7 +66,12 @@ def _read(document: Mapping[str, Any], where: str, reader: SettingsReader) -> No
     written = (
         [entry for entry in flags if isinstance(entry, str)] if isinstance(flags, list) else []
     )
-    reader.add_flags(" ".join(written).split(), f"{where}.kubelet.flags: ")
+    # nodeadm hands them on in a variable, which systemd splits at spaces and unquotes. Source
+    # (2026-12): https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html
+    try:
+        reader.add_flags(shlex.split(" ".join(written)), f"{where}.kubelet.flags: ")
+    except ValueError:
+        reader.add_unread(f"{where}.kubelet.flags: a quotation mark that is not closed")
     disks = instance.get("localStorage")
     reader.instance_store |= isinstance(disks, Mapping) and disks.get("strategy") == "RAID0"
     if kubelet.get("maxPodsExpression"):

@@ -101,6 +101,21 @@ def test_linked_roles_have_the_names_that_iam_gives_them(lab: Lab, service: str,
     assert path == f"/aws-service-role/{service}.amazonaws.com/"
 
 
+def test_instance_profiles_are_listed_by_path(lab: Lab) -> None:
+    iam = lab.aws.client("iam")
+    mine, other = lab.name("profile"), lab.name("profile")
+    iam.create_instance_profile(InstanceProfileName=mine, Path="/karpenter/blue/")
+    iam.create_instance_profile(InstanceProfileName=other)
+
+    def names(**asked: str) -> set[str]:
+        found = iam.list_instance_profiles(**asked)["InstanceProfiles"]
+        return {row["InstanceProfileName"] for row in found}
+
+    assert names() >= {mine, other}
+    assert names(PathPrefix="/karpenter/blue/") == {mine}
+    assert names(PathPrefix="/karpenter/green/") == set()
+
+
 def test_a_missing_permission_is_refused_on_request(
     lab: Lab, session: boto3.session.Session, enforced: None
 ) -> None:

@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.local.ec2.conftest import Fleet
+from tests.local.ec2.launches import ids_of, override, refused
+
 
 def test_tags_of_a_launch_template_stay_on_it(account: Any, cluster: dict[str, Any]) -> None:
     found = account.ec2.describe_launch_templates(Filters=[{"Name": "tag:leak", "Values": ["no"]}])[
@@ -49,3 +52,25 @@ def test_a_launch_template_that_is_gone_is_a_proper_error(
         with pytest.raises(ClientError) as refusal:
             getattr(account.ec2, call)(**arguments)
         assert refusal.value.response["Error"]["Code"] == code
+
+
+def test_groups_of_interfaces_are_those_of_the_instance(
+    account: Any, cluster: dict[str, Any], fleet: Fleet
+) -> None:
+    group = cluster["security_group_id"]
+    interface = {"DeviceIndex": 0, "Groups": [group]}
+    for number, groups in enumerate([[group], ["sg-0123456789abcdef0"]]):
+        account.ec2.create_launch_template_version(
+            LaunchTemplateName="nodes",
+            LaunchTemplateData={
+                "ImageId": cluster["image_id"],
+                "NetworkInterfaces": [{**interface, "Groups": groups}],
+            },
+        )
+        answer = fleet([override("m5.large", cluster["subnet_ids"][0])])
+        if number:
+            assert refused(answer) == [("m5.large", "InvalidGroup.NotFound")]
+            continue
+        [row] = account.ec2.describe_instances(InstanceIds=ids_of(answer))["Reservations"]
+        [instance] = row["Instances"]
+        assert [found["GroupId"] for found in instance["SecurityGroups"]] == [group]

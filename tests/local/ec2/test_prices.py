@@ -117,6 +117,38 @@ def test_products_are_found_by_type_and_region(account: Any) -> None:
     assert get_products(account, Filters=[term("operatingSystem", "Windows")])["PriceList"] == []
 
 
+@pytest.mark.parametrize(
+    ("family", "tenancy", "found"),
+    [
+        ("Compute Instance", "Shared", ["m5.large"]),
+        ("Compute Instance", "Dedicated", []),
+        ("Compute Instance (bare metal)", "Shared", ["m5.metal"]),
+        ("Compute Instance (bare metal)", "Dedicated", ["m5.metal"]),
+    ],
+)
+def test_bare_metal_is_a_family_of_its_own_and_sold_as_dedicated_too(
+    account: Any, family: str, tenancy: str, found: list[str]
+) -> None:
+    asked = [term("serviceCode", "AmazonEC2"), term("productFamily", family)]
+    asked.append(term("tenancy", tenancy))
+    products = [
+        json.loads(text)["product"]
+        for name in ("m5.large", "m5.metal")
+        for text in get_products(account, Filters=[*asked, term("instanceType", name)])["PriceList"]
+    ]
+    assert [row["attributes"]["instanceType"] for row in products] == found
+    assert {(row["productFamily"], row["attributes"]["tenancy"]) for row in products} <= {
+        (family, tenancy)
+    }
+
+
+@pytest.mark.parametrize("name", ["servicecode", "serviceCode", "ServiceCode"])
+def test_the_service_is_a_filter_in_any_case(account: Any, name: str) -> None:
+    here = [term("instanceType", "m5.large"), term(name, "AmazonEC2")]
+    assert len(get_products(account, Filters=here)["PriceList"]) == 1
+    assert get_products(account, Filters=[term(name, "AmazonRDS")])["PriceList"] == []
+
+
 def test_products_come_in_pages(account: Any) -> None:
     here = [term("regionCode", "us-east-1")]
     page = get_products(account, Filters=here)

@@ -29,6 +29,11 @@ SELF: dict[str, Any] = {
         "self.items.all(i, has(i.k)) && self.items.exists(i, size(i.v) == 0)",
         "self.labels.all(key, key in ['x', 'y-z'])\n  && !self.labels.exists(key, key == 'w')",
         "self.items.all(i, i.v.all(v, v in ['1', '2'] && i.k == 'a'))",
+        "has(self.absent) ? self.absent == 1 : self.size == 3 ? true : false",
+        "self.items.all(i, i.k == 'b' ? size(i.v) == 0 : i.v.size() == 2)",
+        "self.name.find('^[^-]+') == 'web' && self.name.find('x') == '' && self.name.endsWith('1')",
+        "self.name.split('-')[0] in ['web'] && self.items[0].k == 'a' && self.labels['x'] == '1'",
+        "self.items.filter(i, has(i.v) ? i.v.size() == 2 : false).size() <= 1",
     ],
 )
 def test_a_true_rule_holds(rule: str) -> None:
@@ -46,6 +51,8 @@ def test_a_true_rule_holds(rule: str) -> None:
         "'a'.matches('(')",
         "size(1) == 1",
         "has(self.name.k)",
+        "self.items[2].k == 'a'",
+        "self.name.split('-')[2] == 'a'",
     ],
 )
 def test_a_rule_that_cannot_be_decided_is_an_error(rule: str) -> None:
@@ -55,7 +62,21 @@ def test_a_rule_that_cannot_be_decided_is_an_error(rule: str) -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    ["self.a ==", "self..a", "(1", "f(1)", "has(1)", "'a", "1 2", "[1, 2].all(i)", "size()", "#"],
+    [
+        "self.a ==",
+        "self..a",
+        "(1",
+        "f(1)",
+        "has(1)",
+        "'a",
+        "1 2",
+        "[1, 2].all(i)",
+        "size()",
+        "#",
+        "1 ? 2",
+        "1 ? 2, 3 : 4",
+        "(1 ? 2) : 3",
+    ],
 )
 def test_a_malformed_rule_does_not_compile(rule: str) -> None:
     with pytest.raises(CelError):
@@ -67,15 +88,14 @@ def test_a_malformed_rule_does_not_compile(rule: str) -> None:
     [
         "self == oldSelf",
         "other == 1",
-        "self.on ? true : false",
         "self.size + 1 == 4",
         "1 < self.size < 4",
-        "self.items[0].k == 'a'",
         "self.items.map(i, i.k) == ['a']",
-        "self.name.endsWith('1')",
         "self.name == 'a\\n'",
         "~self.size == 1",
         "not self.size",
+        "1 if self.size == 3 else 0",
+        "self.items[0:1].size() == 1",
         "self.size is 3",
     ],
 )

@@ -148,7 +148,7 @@ def make_instances(backend: Any, wanted: Launch) -> tuple[str, ...]:
         "region_name": backend.region_name,
         "subnet_id": option.subnet_id,
         "key_name": data.get("KeyName"),
-        "security_group_ids": list(data.get("SecurityGroupIds") or ()),
+        "security_group_ids": list(option.template.groups),
         "ebs_optimized": bool(data.get("EbsOptimized")),
         "monitoring_state": "enabled" if monitored else "disabled",
         "metadata_options": dict(data.get("MetadataOptions") or {}),

@@ -1,4 +1,13 @@
-"""Pricing GetProducts for EC2 on-demand Linux, from the price book."""
+"""Pricing GetProducts for EC2 on-demand Linux, from the price book.
+
+Bare metal is a family of its own and sold with tenancy Dedicated as well as Shared, at one price:
+Karpenter asks for the former, others for the latter. Other types have tenancy Shared alone here.
+
+Source: https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
+(its example names the field `ServiceCode`, which the attribute is not called);
+https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/pricing/pricing.go and
+https://github.com/infracost/infracost/pull/3471 (bare metal; 2026-12).
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,20 +26,31 @@ _FIXED: Final[Mapping[str, str]] = {
     "servicecode": "AmazonEC2",
     "locationType": "AWS Region",
     "operatingSystem": "Linux",
-    "tenancy": "Shared",
     "preInstalledSw": "NA",
     "capacitystatus": "Used",
     "licenseModel": "No License required",
     "marketoption": "OnDemand",
     "operation": "RunInstances",
 }
+_FAMILY: Final = "Compute Instance"
+_METAL: Final = "Compute Instance (bare metal)"
+_SHARED: Final = "Shared"
 
 
-def _attributes(instance_type: str, region: str) -> dict[str, str]:
+def _family(instance_type: str) -> str:
+    return _METAL if type_facts.facts(instance_type).get("BareMetal") else _FAMILY
+
+
+def _tenancies(instance_type: str) -> tuple[str, ...]:
+    return (_SHARED, "Dedicated") if _family(instance_type) == _METAL else (_SHARED,)
+
+
+def _attributes(instance_type: str, region: str, tenancy: str) -> dict[str, str]:
     record = type_facts.facts(instance_type)
     mebibytes = int(record["MemoryInfo"]["SizeInMiB"])
     return {
         **_FIXED,
+        "tenancy": tenancy,
         "instanceType": instance_type,
         "regionCode": region,
         "vcpu": str(type_facts.vcpus(instance_type)),
@@ -40,7 +60,8 @@ def _attributes(instance_type: str, region: str) -> dict[str, str]:
 
 
 def _product(instance_type: str, attributes: Mapping[str, str], price: str) -> str:
-    sku = f"LOCAL{instance_type.replace('.', '').replace('-', '').upper()}"
+    tenancy = attributes["tenancy"].removeprefix(_SHARED)
+    sku = f"LOCAL{instance_type.replace('.', '').replace('-', '')}{tenancy}".upper()
     term, rate = f"{sku}.JRTCKXETXF", f"{sku}.JRTCKXETXF.6YS6EN2CT7"
     dimension = {
         "rateCode": rate,
@@ -53,7 +74,7 @@ def _product(instance_type: str, attributes: Mapping[str, str], price: str) -> s
     }
     document = {
         "product": {
-            "productFamily": "Compute Instance",
+            "productFamily": _family(instance_type),
             "attributes": dict(attributes),
             "sku": sku,
         },
@@ -82,11 +103,10 @@ def _passes(attributes: Mapping[str, str], filters: list[Mapping[str, str]]) -> 
             )
         name, wanted = entry["Field"], entry["Value"]
         if name == "productFamily":
-            if wanted not in {"Compute Instance", "Compute Instance (bare metal)"}:
-                return False
-        elif name == "servicecode" and wanted == "AmazonEC2":
-            continue
-        elif attributes.get(name, "").lower() != wanted.lower():
+            found = _family(attributes["instanceType"])
+        else:
+            found = attributes.get("servicecode" if name.lower() == "servicecode" else name, "")
+        if found.lower() != wanted.lower():
             return False
     return True
 
@@ -111,9 +131,10 @@ def products(world: World) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
         found: list[tuple[str, dict[str, str]]] = []
         offered = {name for name, _ in type_facts.zonal_offerings(region)}
         for name in sorted(offered):
-            attributes = _attributes(name, region)
-            if _passes(attributes, filters):
-                found.append((name, attributes))
+            for tenancy in _tenancies(name):
+                attributes = _attributes(name, region, tenancy)
+                if _passes(attributes, filters):
+                    found.append((name, attributes))
         start = int(body.get("NextToken") or 0)
         size = min(_PAGE, int(body.get("MaxResults") or _PAGE))
         page = [

@@ -9,5 +9,8 @@ from importlib import import_module
 from infra.local.aws.moto_patches import REPAIRS as REPAIRS
 from infra.local.aws.moto_patches import apply_repairs as apply_repairs
 
-for _name in ("events", "permissions", "queues", "speed", "state_machines", "templates"):
+for _name in (
+    *("events", "permissions", "queues", "speed", "state_machines", "tables"),
+    "templates",
+):
     import_module(f"{__name__}.{_name}")

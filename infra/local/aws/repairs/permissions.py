@@ -51,6 +51,24 @@ def name_linked_roles() -> None:
     SERVICE_NAME_CONVERSION.update(ec2fleet="EC2Fleet", spot="EC2Spot")
 
 
+@repair("permissions-profiles")
+def list_profiles_by_path() -> None:
+    """List the instance profiles below a path: who cleans up its own must not see others'.
+
+    Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListInstanceProfiles.html
+    (2026-12).
+    """
+    from moto.core.responses import ActionResult
+    from moto.iam.responses import IamResponse
+
+    def list_instance_profiles(self: Any) -> Any:
+        prefix = self._get_param("PathPrefix") or "/"
+        found = [row for row in self.backend.get_instance_profiles() if row.path.startswith(prefix)]
+        return ActionResult({"InstanceProfiles": found})
+
+    replace(IamResponse, "list_instance_profiles", list_instance_profiles)
+
+
 @repair("buckets-policies")
 def keep_policies_only() -> None:
     """Decide nothing by bucket policy.

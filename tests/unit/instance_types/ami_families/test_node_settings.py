@@ -1,5 +1,7 @@
 """What user data sets on nodes counts as if it stood in their documents; the rest is said."""
 
+import json
+
 import pytest
 
 from shared.disruption.drift import shape_hash
@@ -39,6 +41,8 @@ FLAGS = (
     "--kube-reserved=cpu=1,memory=3Gi --eviction-hard=memory.available<200Mi --max-pods 20 "
     "--node-labels=rack=r1 --register-with-taints=dedicated=db:NoSchedule,gpu:NoExecute --v=2"
 )
+# As Karpenter writes its labels.
+QUOTED = [FLAGS.replace("rack=r1", '"rack=r1"')]
 # What a flag does not name of a map is nothing, where a configuration leaves it to the image.
 OF_FLAGS = KubeletConfiguration(
     max_pods=20,
@@ -104,6 +108,7 @@ def test_of_several_node_configs_the_later_wins_and_their_flags_add_up(family: s
     ("family", "custom"),
     [
         ("AL2023", node_config(f"{{kubelet: {{flags: ['{FLAGS}']}}}}")),
+        ("AL2023", node_config(f"{{kubelet: {{flags: {json.dumps(QUOTED)}}}}}")),
         ("AL2", f"#!/bin/bash\n{CALL} --kubelet-extra-args '{FLAGS}' || exit 1\n"),
         ("Ubuntu", f"#!/bin/bash\nset -e\n{CALL} \\\n  --kubelet-extra-args '{FLAGS}'\n"),
         ("AL2", f"#!/bin/bash\nexport KUBELET_EXTRA_ARGS='{FLAGS}'\n"),
@@ -115,7 +120,7 @@ def test_of_several_node_configs_the_later_wins_and_their_flags_add_up(family: s
             ),
         ),
     ],
-    ids=["NodeConfig", "call", "long call", "variable", "call with the variable"],
+    ids=["NodeConfig", "quoted", "call", "long call", "variable", "call with the variable"],
 )
 def test_flags_are_read_wherever_they_stand_and_replace_whole_maps(
     family: str, custom: str
@@ -234,6 +239,7 @@ def test_the_bootstrap_script_is_told_of_pods_and_disks() -> None:
                 ("--node-labels=kubernetes.io/x=1", "--node-labels: kubernetes.io/x"),
                 ("--node-labels=node-role.kubernetes.io/x=1", "--node-labels: node-role.kubern"),
                 ("--register-with-taints=a=b", "--register-with-taints"),
+                ('--node-labels="a=b', "a quotation mark"),
             )
         ),
     ],

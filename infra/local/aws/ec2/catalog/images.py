@@ -1,4 +1,7 @@
-"""Machine images for nodes, and the public parameters that name them."""
+"""Machine images for nodes, and the public parameters that name them.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.md (2026-12).
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -9,7 +12,7 @@ from typing import Any, Final
 from moto.ec2.models.amis import Ami
 from moto.ssm.models import Parameter, ssm_backends
 
-KUBERNETES_VERSIONS: Final = ("1.28", "1.29", "1.30", "1.31", "1.32", "1.33")
+KUBERNETES_VERSIONS: Final = tuple(f"1.{minor}" for minor in range(28, 37))
 _LAST_AL2: Final = "1.32"
 _RELEASE: Final = "20260715"
 _BOTTLEROCKET_RELEASE: Final = "1.40.0"
