@@ -37,6 +37,7 @@ SELF_TESTS = {
     "sqs-no-built-in-mapping": "test_a_small_batch_size_is_kept",
     "templates-failures": "test_a_resource_that_cannot_be_made_fails_the_stack",
     "templates-functions": "test_a_deployed_function_has_its_properties",
+    "templates-lists": "test_an_entry_of_a_list_that_has_no_value_is_left_out",
     "templates-parameters": "test_everything_the_templates_declare_exists",
     "templates-tables": "test_a_deployed_function_has_its_properties",
     "templates-types": "test_everything_the_templates_declare_exists",
