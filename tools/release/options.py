@@ -63,7 +63,7 @@ def _switch(key: str, off: str, on: str, about: str, *, value: str = "") -> Opti
     )
 
 
-def _value(key: str, default: str, trial: str, about: str, **more: tuple[str, ...]) -> Option:
+def _value(key: str, default: str, trial: str, about: str, values: tuple[str, ...] = ()) -> Option:
     """Return an option that always stands where its default does."""
     return Option(
         parameter=_camel(key),
@@ -72,8 +72,8 @@ def _value(key: str, default: str, trial: str, about: str, **more: tuple[str, ..
         trial=trial,
         default=default,
         off=default,
-        pattern="" if more else "^[0-9]+$",
-        **more,
+        pattern="" if values else "^[0-9]+$",
+        values=values,
     )
 
 

@@ -49,7 +49,7 @@ def parametrize(
         for option, template in with_option
         if template != plain
     ]
-    whole = _together(_merged(_apart(_referring(plain, *everywhere)), changed, ()))
+    whole: dict[str, Json] = _together(_merged(_apart(_referring(plain, *everywhere)), changed, ()))
     text = json.dumps(whole)
     whole["Parameters"] = {
         option.parameter: _parameter(option)

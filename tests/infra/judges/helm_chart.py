@@ -28,7 +28,7 @@ _GIVEN: Final = (f"cluster={_CLUSTER}", f"image={_IMAGE}")
 _REFUSED: Final = (
     ((), "give --set"),
     ((f"cluster={_CLUSTER}",), "give --set image"),
-    ((f"image={_IMAGE}",), "give --set cluster"),
+    ((f"image={_IMAGE}",), "give --set-string cluster"),
     ((*_GIVEN, "clusters=x"), "clusters"),
     ((f"image={_IMAGE}", "cluster=no spaces"), "cluster"),
     ((f"cluster={_CLUSTER}", "image=-x"), "image"),
