@@ -14,7 +14,6 @@ from tools.made_part import replaced
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "security.md"
 MARKS: Final = ("<!-- made by tests/infra/policies/rights_table.py -->", "<!-- end -->")
 CLUSTER: Final = "prod"
-_OF_TIMER: Final = "Step Functions calls the function of this timer, and no other"
 _PLAIN: Final = {
     "eu-west-1": "<Region>",
     "123456789012": "<account>",
@@ -56,13 +55,13 @@ def table(rights: Grants, why: Mapping[str, str]) -> str:
 
 
 def reasons(templates: Mapping[str, Template]) -> dict[str, str]:
-    """Return what each role is for, by its owner: its description, or whose timer it is.
+    """Return what each role is for, by its owner: its description.
 
     Args:
         templates: By the name of their cluster, empty for the control plane.
     """
     return {
-        owner_of(role, cluster): str(role.properties.get("Description", _OF_TIMER))
+        owner_of(role, cluster): str(role.properties["Description"])
         for cluster, template in templates.items()
         for role in template.of("AWS::IAM::Role")
     }
