@@ -15,9 +15,9 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 
 .PHONY: access all-types aws-judges bench bundle cases catalog chart check clean contract corpus coverage crds \
-    days demo deploy-local e2e faults flaky help hostile infra local lock metrics node opinion others \
+    days demo deploy-local e2e faults flaky help hostile infra local lock lock-image metrics node opinion others \
     page page-browser page-test peers real real-judges real-smoke release rights reports sbom scale \
-    schedules setup setup-tests smoke-inflate smoke-others supply tenants test types types-cdk unit \
+    schedules setup setup-tests smoke-inflate smoke-others supply tenants terraform test types types-cdk unit \
     verify verify-commit weeks whole
 
 help:  ## Show what can be made
@@ -237,6 +237,7 @@ real-judges: node $(VENV)/.dev  ## What kubelet, kubectl, cloud-init, bash, API 
 
 RELEASE ?=
 JUDGE ?=
+TWICE ?=
 
 aws-judges: node $(VENV)/.dev  ## What AWS's tables, its rule engine and others say of what is deployed, as a table (RELEASE=1 for all, JUDGE=)
 	@$(BIN)/python -m tests.infra.judges $(if $(RELEASE),--release) $(JUDGE)
@@ -265,8 +266,14 @@ metrics: $(VENV)/.dev  ## Make the tables of docs/operations/metrics.md again fr
 chart: $(VENV)/.dev  ## Make the Helm chart from infra/cluster (.build/chart)
 	@$(BIN)/python -m tools.manifests.chart
 
-release: $(VENV)/.dev page  ## Wheel, Helm chart, bill of materials, notes and checksums (.build/release)
-	@$(BIN)/python -m tools.release.make_release
+release: node $(VENV)/.dev page  ## All that a release consists of (.build/release; TWICE=1 compares two)
+	@$(BIN)/python -m tools.release.make_release $(if $(TWICE),--twice)
+
+terraform: node $(VENV)/.dev  ## Make the variables of the Terraform module again from tools/release/options.py
+	@$(BIN)/python -m tools.release.terraform
+
+lock-image: node $(VENV)/.dev  ## Lock the packages of the image's base again (needs apt of Debian)
+	@$(BIN)/python -m tools.release.image --lock
 
 lock: $(VENV)/.dev  ## Lock the packages again after a change of pyproject.toml
 	@$(LOCK) --universal --python-version 3.11 --extra infra --extra local --extra dev \

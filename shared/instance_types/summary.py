@@ -1,8 +1,15 @@
 """The summary of a catalog that is printed with its prices."""
 
+import datetime as dt
+from typing import Final
+
 from msgspec import Struct
 
 from shared.instance_types.catalog import Catalog
+
+# Older prices are called old where a figure in dollars stands.
+_FRESH_DAYS: Final = 30
+_DAYS_OF_A_MONTH: Final = 365.25 / 12
 
 
 class CatalogSummary(Struct, frozen=True, kw_only=True):
@@ -22,7 +29,19 @@ class CatalogSummary(Struct, frozen=True, kw_only=True):
     offering_count: int
     interpolated_count: int
 
+    def line(self, today: dt.date) -> str:
+        """Return where and of when the prices are, and how to have today's where they are old."""
+        days = (today - dt.date.fromisoformat(self.date)).days
+        if days <= _FRESH_DAYS:
+            return f"prices of {self.date} in {self.region}"
+        months = round(days / _DAYS_OF_A_MONTH)
+        age = f"{months} months" if months > 1 else f"{days} days"
+        return (
+            f"prices of {self.date} in {self.region}, {age} old: `dovetail catalog` writes today's"
+        )
+
     def __str__(self) -> str:
+        """Return the pedigree."""
         return (
             f"{self.type_count} instance types in {self.region}, prices of {self.date}, "
             f"{self.interpolated_count} of them interpolated; {self.source}"
@@ -30,7 +49,7 @@ class CatalogSummary(Struct, frozen=True, kw_only=True):
 
 
 def summarize(catalog: Catalog) -> CatalogSummary:
-    """Return size, age and origin of the catalog; `str()` of it is one line for people."""
+    """Return size, age and origin of the catalog."""
     types = catalog.instance_types
     return CatalogSummary(
         region=catalog.region,

@@ -136,6 +136,7 @@ def mount_plan(subparsers: Subparsers) -> None:
     )
     plan.add_argument("--explain", metavar="NAMESPACE/POD", help="say why a pod goes where it goes")
     plan.add_argument("--show-pods", action="store_true", help="list the pods of each new node")
+    plan.add_argument("--verbose", action="store_true", help="say where the prices come from")
     plan.add_argument("--svg", metavar="FILE", help="draw the nodes and what fills them")
     plan.add_argument("--save", metavar="FILE", help="write the decision, for dovetail replay")
     plan.add_argument(
@@ -257,6 +258,7 @@ def _one_plan(arguments: argparse.Namespace) -> int:
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.initial_state import pods_to_place  # noqa: PLC0415
     from shared.planning.lower_bound import with_bound  # noqa: PLC0415
+    from shared.runtime.system import SystemClock  # noqa: PLC0415
 
     for option, name in (("--svg", arguments.svg), ("--save", arguments.save)):
         if why := unwritable(option, name):
@@ -291,6 +293,8 @@ def _one_plan(arguments: argparse.Namespace) -> int:
         else decide(snapshot, without_headroom_settings),
         by_cheapest_spot=None if cheapest is None else decide(snapshot, cheapest),
         show_pods=arguments.show_pods,
+        today=SystemClock().now().date(),
+        verbose=arguments.verbose,
     )
     explanation_lines: list[str] = []
     if pod is not None:

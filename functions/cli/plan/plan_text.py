@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from typing import Any, Final
 
 from msgspec import Struct
@@ -51,6 +52,8 @@ class PlanRun(Struct, frozen=True, kw_only=True):
         by_cheapest_spot: The plan that compares spot nodes by their cheapest offering alone; None
             if there is no need to compare.
         show_pods: Whether the pods of each new node are listed.
+        today: By which prices are old.
+        verbose: Whether it is said where prices come from.
     """
 
     planned: Planned
@@ -62,6 +65,8 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     without_headroom: Plan | None
     by_cheapest_spot: Plan | None = None
     show_pods: bool = False
+    today: date
+    verbose: bool = False
 
     @property
     def plan(self) -> Plan:
@@ -185,7 +190,9 @@ def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
 
 def _table(plan_run: PlanRun) -> list[str]:
     plan = plan_run.plan
-    lines = [_totals(plan), *_jobs_lines(plan_run.planned), *settings_lines(plan_run)]
+    prices = summarize(plan_run.catalog)
+    lines = [_totals(plan), *([prices.line(plan_run.today)] if plan.nodes else [])]
+    lines += [*_jobs_lines(plan_run.planned), *settings_lines(plan_run)]
     if plan.gap_percent > _WIDE_GAP_PERCENT:
         lines.append(
             "the lower bound ignores limits, weights, preferences and some rules between pods"
@@ -209,7 +216,7 @@ def _table(plan_run: PlanRun) -> list[str]:
         lines += ["", f"{counted(len(plan.unschedulable), 'pod')} without a place:"]
         lines += _refusals(plan)
     took = f"decided in {plan_run.elapsed_ms:.1f} ms"
-    return [*lines, "", f"{took}; prices: {summarize(plan_run.catalog)}"]
+    return [*lines, "", f"{took}; {prices}" if plan_run.verbose else took]
 
 
 def _jobs_lines(planned: Planned) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date
 from html import escape
 from typing import Final
 
@@ -63,21 +64,24 @@ class Subject(Struct, frozen=True, kw_only=True):
         cluster: Its name, empty when not known.
         read_at: When it was read, in words.
         prices: Where prices come from.
+        today: By which they are old.
         notes: What was left out or assumed, one line each.
     """
 
     cluster: str
     read_at: str
     prices: CatalogSummary
+    today: date
     notes: Sequence[str]
 
 
 def page(report: CostReport, subject: Subject) -> str:
     """Return the whole page as HTML. The same report gives the same page."""
+    read = f"{subject.read_at}. P{subject.prices.line(subject.today).removeprefix('p')}."
     title = f"What {subject.cluster or 'this cluster'} costs, and what it could cost"
     parts = [
         f"<h1>{escape(title)}</h1>",
-        f'<p class="soft">{escape(subject.read_at)}. Prices: {escape(str(subject.prices))}.</p>',
+        f'<p class="soft">{escape(read)}</p>',
         _verdict(report),
         _alternatives(report),
         _pools(report),
@@ -86,7 +90,7 @@ def page(report: CostReport, subject: Subject) -> str:
         rules_section(report),
         _left_out(report, subject.notes),
         "<h2>How these figures are made</h2>",
-        bullet_list(_METHOD.splitlines()),
+        bullet_list([*_METHOD.splitlines(), f"Prices: {subject.prices}."]),
         actions_section(report),
         _FOOTER,
     ]

@@ -94,6 +94,7 @@ def _write(
     from functions.cli.report.summary import summary_lines  # noqa: PLC0415
     from functions.cli.report.variants import variants  # noqa: PLC0415
     from shared.instance_types.summary import summarize  # noqa: PLC0415
+    from shared.runtime.system import SystemClock  # noqa: PLC0415
 
     if why := unwritable("--output", arguments.output):
         raise InputError(why)
@@ -122,9 +123,12 @@ def _write(
         cluster=arguments.name or running.name or _context(arguments),
         read_at=read_at,
         prices=summarize(catalog),
+        today=SystemClock().now().date(),
         notes=(*notes, *running.notes),
     )
-    sys.stdout.write("".join(f"{line}\n" for line in summary_lines(report, subject.notes)))
+    first, *others = summary_lines(report, subject.notes)
+    told = [subject.prices.line(subject.today)] if report.running.nodes else []
+    sys.stdout.write("".join(f"{line}\n" for line in (first, *told, *others)))
     sys.stdout.flush()
     write_bytes(arguments.output, _text_of(arguments.output, report, subject).encode())
     sys.stdout.write(f"written to {arguments.output}\n")

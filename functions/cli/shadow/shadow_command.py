@@ -161,7 +161,7 @@ def _watch(
         record.begin(
             About(
                 cluster=cluster.url,
-                prices=str(summarize(catalog)),
+                prices=summarize(catalog).line(clock.now().date()).removeprefix("prices "),
                 settings=tuple(changed_settings(packing, PackingSettings())),
             )
         )

@@ -1,6 +1,7 @@
 """A role of one cluster, which the control plane assumes to act on that cluster."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from aws_cdk import Stack
 from aws_cdk import aws_eks as eks
@@ -10,6 +11,12 @@ from constructs import Construct
 from infra.aws.acknowledge import add_statements
 from infra.aws.functions import FUNCTIONS_BY_ROLE, ClusterRoleKind
 from infra.aws.names import cluster_role_name, function_role_arn
+
+_PURPOSES: Final[Mapping[ClusterRoleKind, str]] = {
+    ClusterRoleKind.INSIDE: "Binds pods and changes Nodes, but nothing in EC2,",
+    ClusterRoleKind.LAUNCH: "Launches instances, creates Nodes and binds pods",
+    ClusterRoleKind.TERMINATE: "Evicts pods, deletes Nodes and terminates instances",
+}
 
 
 class ClusterRole(Construct):
@@ -48,7 +55,7 @@ class ClusterRole(Construct):
             assumed_by=iam.AccountRootPrincipal().with_conditions(
                 {"ArnEquals": {"aws:PrincipalArn": callers}}
             ),
-            description=f"Dovetail: {kind.value} role of {cluster}",
+            description=f"{_PURPOSES[kind]} for {cluster}",
         )
         add_statements(self.role, statements)
         if not has_access_entry:

@@ -37,7 +37,7 @@ class ForwarderIdentity(Construct):
             self,
             "Role",
             assumed_by=agent,
-            description=f"Dovetail's forwarder in {cluster}",
+            description=f"Sends events of the forwarder in {cluster} to the bus",
         )
         add_statements(
             self.role,

@@ -1,7 +1,8 @@
-"""The chart is the manifests of infra/cluster, but for two values: seen without a renderer."""
+"""The chart with its default values is the manifests of infra/cluster."""
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,15 @@ from tools.manifests import chart as helm
 from tools.manifests.chart import CLUSTER_VALUE, IMAGE_VALUE, SOURCE
 
 _ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_VALUE = re.compile(r"\{\{ toJson \.Values\.(\w+) \}\}")
 
 
 def _documents(path: Path) -> list[Any]:
-    return list(yaml.safe_load_all(path.read_text()))
+    """Return the objects of a file, the default of each value in its place."""
+    given = helm.defaults()
+    text = _VALUE.sub(lambda found: json.dumps(given[found[1]]), path.read_text())
+    text = re.sub(r"^\{\{- (if|end).*\n", "", text, flags=re.MULTILINE)
+    return list(yaml.safe_load_all(text))
 
 
 def _differences(mine: Any, source: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -49,12 +55,17 @@ def test_the_chart_has_the_files_of_this_release_only(chart: Path) -> None:
 
 
 def test_every_manifest_is_in_the_chart_and_differs_in_the_image_only(chart: Path) -> None:
-    for source in SOURCE.glob("*.yaml"):
-        if source.name == "kustomization.yaml":
-            continue
-        folder = "crds" if source.name in helm.CRDS else "templates"
-        found = list(_differences(_documents(chart / folder / source.name), _documents(source)))
-        if source.name == helm.FORWARDER:
+    for name in (*helm.CRDS, *helm.PLAIN, *helm.OPTIONAL.values(), helm.FORWARDER):
+        source = SOURCE / name
+        folder = "crds" if name in helm.CRDS else "templates"
+        made = chart / folder / name.replace("/", "_")
+        found = [
+            (path, mine, here)
+            for path, mine, here in _differences(_documents(made), _documents(source))
+            # What the manifest does not have, nothing by default.
+            if mine not in ({}, [])
+        ]
+        if name == helm.FORWARDER:
             image = "[0].spec.template.spec.containers[0].image"
             # Names under .invalid never resolve (RFC 6761): no foreign image is ever pulled.
             placeholder = f"registry.invalid/dovetail/forwarder:{helm.version()}"
@@ -63,20 +74,14 @@ def test_every_manifest_is_in_the_chart_and_differs_in_the_image_only(chart: Pat
             assert found == []
 
 
-def test_helm_is_asked_for_two_values_and_nothing_else(chart: Path) -> None:
-    actions = [
-        entry
-        for path in (chart / "templates").iterdir()
-        for entry in _ACTION.findall(path.read_text())
-    ]
+def test_each_value_is_used_and_has_its_type_in_the_schema(chart: Path) -> None:
+    text = "".join(path.read_text() for path in (chart / "templates").iterdir())
     schema = json.loads((chart / "values.schema.json").read_text())
     (values,) = _documents(chart / "values.yaml")
 
-    assert sorted(actions) == sorted([CLUSTER_VALUE, IMAGE_VALUE])
-    assert all(
-        re.fullmatch(r'\{\{ required "[^"]+" \.Values\.\w+ \}\}', action) for action in actions
-    )
-    assert {re.findall(r"\.Values\.(\w+)", action)[0] for action in actions} == set(values)
+    used = set(re.findall(r"\.Values\.(\w+)", text))
+    assert used == set(values) == schema["properties"].keys() - {"global"}
+    assert {CLUSTER_VALUE, IMAGE_VALUE} <= set(_ACTION.findall(text))
     jsonschema.validate(values, schema)
 
 
@@ -87,7 +92,11 @@ def test_the_forwarder_reads_the_config_map_of_the_chart(chart: Path) -> None:
 
     assert container["envFrom"] == [{"configMapRef": {"name": config["metadata"]["name"]}}]
     assert config["metadata"]["namespace"] == deployment["metadata"]["namespace"]
-    assert config["data"] == {"DOVETAIL_CLUSTER": CLUSTER_VALUE}
+    assert config["data"] == {
+        "DOVETAIL_API_TIMEOUT_SECONDS": "10",
+        "DOVETAIL_CLUSTER": CLUSTER_VALUE,
+        "DOVETAIL_TRACING": "false",
+    }
 
 
 @pytest.mark.parametrize("name", ["prod", "a_b-C9", "a'b", "x y", "{{", "9", ""])
@@ -119,13 +128,13 @@ def test_no_value_can_leave_its_quotes(chart: Path) -> None:
 def test_what_helm_would_take_for_a_template_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for source in SOURCE.glob("*.yaml"):
-        (tmp_path / source.name).write_text(source.read_text())
-    monkeypatch.setattr(helm, "SOURCE", tmp_path)
-    forwarder = tmp_path / helm.FORWARDER
+    copy = tmp_path / "cluster"
+    shutil.copytree(SOURCE, copy)
+    monkeypatch.setattr(helm, "SOURCE", copy)
+    forwarder = copy / helm.FORWARDER
     forwarder.write_text(forwarder.read_text().replace("image: registry.invalid/", "image: "))
     with pytest.raises(ValueError, match=r"forwarder.yaml: expected exactly one line"):
         helm.chart_files()
-    (tmp_path / "access.yaml").write_text("a: '{{ .Values.b }}'\n")
+    (copy / "access.yaml").write_text("a: '{{ .Values.b }}'\n")
     with pytest.raises(ValueError, match=r"access.yaml: '\{\{' would be a template"):
         helm.chart_files()

@@ -30,6 +30,7 @@ from tests.infra.judges import (
     service_reference,
     state_machines,
     templates,
+    terraform_module,
     token_verifier,
 )
 from tests.infra.judges.verdicts import Verdict, table
@@ -114,6 +115,7 @@ JUDGES: Final[Mapping[str, Judge]] = {
     "karpenter-facts": Judge(ask=lambda _: karpenter_facts.ask()),
     "arm64-bundle": Judge(ask=lambda _: arm64_bundle.ask(), slow=True),
     "helm": Judge(ask=lambda _: helm_chart.ask(), slow=True),
+    "terraform": Judge(ask=lambda _: terraform_module.ask(), slow=True),
     "token-verifier": Judge(ask=lambda _: token_verifier.ask(), slow=True),
 }
 

@@ -75,7 +75,7 @@ class Grants:
 def _collect(cluster: str, template: Template) -> Iterator[Grant]:
     for role in template.of("AWS::IAM::Role"):
         arn = str(template.resolve({"Fn::GetAtt": [role.logical_id, "Arn"]}))
-        owner = _owner(role, cluster)
+        owner = owner_of(role, cluster)
         for number, entry in enumerate(template.statements(role.logical_id)):
             yield Grant(owner=owner, number=number, principal=arn, statement=entry)
         trust = role.properties["AssumeRolePolicyDocument"]["Statement"]
@@ -108,7 +108,8 @@ def _permission(permission: Resource) -> Grant:
     )
 
 
-def _owner(role: Resource, cluster: str) -> str:
+def owner_of(role: Resource, cluster: str) -> str:
+    """Return whose role it is, for people."""
     what = role.logical_id.split("Role")[0]
     return f"{what} of {cluster}" if cluster else what
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.infra.policies.rights_table import MARKS, PAGE, grants, table
+from tests.infra.policies.rights_table import MARKS, PAGE, grants, reasons, table
 from tests.infra.templates import Template
 from tools.made_part import replaced
 
@@ -16,7 +16,9 @@ def test_the_table_of_rights_is_current(
 ) -> None:
     page = PAGE.read_text()
 
-    current = replaced(page, table(grants(control_plane, clusters["prod"])), MARKS) == page
+    cluster = clusters["prod"]
+    rows = table(grants(control_plane, cluster), reasons({"": control_plane, "prod": cluster}))
+    current = replaced(page, rows, MARKS) == page
     assert current, "the rights have changed: make rights, and read what it changes"
 
 

@@ -12,4 +12,4 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     (page / "assets").mkdir(parents=True)
     (page / "index.html").write_text("<title>the page</title>")
     (page / "assets" / "index.js").write_text("0")
-    return Release(version="0.1.0", epoch=1_700_000_000, page=page)
+    return Release(version="0.1.0", epoch=1_700_000_000, page=page, commit="0" * 40)

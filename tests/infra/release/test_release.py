@@ -3,13 +3,14 @@
 import hashlib
 import io
 import json
+import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tools.manifests.chart import chart_files
+from tools.manifests.chart import chart_files, version
 from tools.release import make_release
 from tools.release.make_release import Release, ReleaseError, chart_archive, make, notes
 
@@ -72,14 +73,25 @@ def test_a_time_that_is_no_number_is_refused_in_one_line(
 
 
 @pytest.mark.landing
-def test_a_release_is_complete_and_the_same_each_time(release: Release, tmp_path: Path) -> None:
+def test_a_release_is_complete_and_the_same_each_time(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is downloaded and synthesised for minutes: test_assembly.py, test_oci.py, and
+    # `make release TWICE=1`.
+    monkeypatch.setattr("tools.release.image.layout", lambda *_: b"an image")
+    monkeypatch.setattr("tools.release.assembly.functions_zip", lambda *_: b"code")
+    monkeypatch.setattr("tools.release.assembly.templates", dict)
     parts = make(release, tmp_path / "first")
     again = make(release, tmp_path / "second")
 
     assert [part.name for part in parts] == [
         "NOTES.md",
+        "dovetail-0.1.0-assembly.zip",
+        "dovetail-0.1.0.chart.oci.tar",
+        "dovetail-0.1.0.provenance.json",
         "dovetail-0.1.0.sbom.json",
         "dovetail-0.1.0.tgz",
+        "dovetail-forwarder-0.1.0.oci.tar",
         "dovetail_autoscaler-0.1.0-py3-none-any.whl",
         "SHA256SUMS",
     ]
@@ -87,7 +99,23 @@ def test_a_release_is_complete_and_the_same_each_time(release: Release, tmp_path
     assert dict(_sums(parts[-1])) == {
         part.name: hashlib.sha256(part.read_bytes()).hexdigest() for part in parts[:-1]
     }
-    assert json.loads(parts[1].read_text())["bomFormat"] == "CycloneDX"
+    by_name = {part.name: part for part in parts}
+    bill = json.loads(by_name["dovetail-0.1.0.sbom.json"].read_text())
+    assert bill["bomFormat"] == "CycloneDX"
+    said = json.loads(by_name["dovetail-0.1.0.provenance.json"].read_text())
+    assert said["predicateType"] == "https://slsa.dev/provenance/v1"
+    subjects = {row["name"]: row["digest"]["sha256"] for row in said["subject"]}
+    sums = dict(_sums(parts[-1]))
+    assert sums.keys() - subjects.keys() == {"dovetail-0.1.0.provenance.json"}
+    assert all(sums[name] == digest for name, digest in subjects.items())
+
+
+def test_the_notes_of_this_version_are_about_forty_lines() -> None:
+    changes = (make_release.ROOT / "CHANGELOG.md").read_text()
+
+    said = [line for line in notes(changes, version()).splitlines() if line]
+    assert 30 <= len(said) <= 60
+    assert re.search(r"^## \[(.+)\]", changes, re.MULTILINE)[1] in {version(), "Unreleased"}  # type: ignore[index]
 
 
 def _sums(path: Path) -> Iterator[tuple[str, str]]:

@@ -39,6 +39,7 @@ SELF_TESTS = {
     "tables-atomic-operations": "test_a_transaction_that_fails_takes_back_nothing_of_others",
     "templates-failures": "test_a_resource_that_cannot_be_made_fails_the_stack",
     "templates-functions": "test_a_deployed_function_has_its_properties",
+    "templates-lists": "test_an_entry_of_a_list_that_has_no_value_is_left_out",
     "templates-parameters": "test_everything_the_templates_declare_exists",
     "templates-tables": "test_a_deployed_function_has_its_properties",
     "templates-types": "test_everything_the_templates_declare_exists",

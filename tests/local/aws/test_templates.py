@@ -124,6 +124,21 @@ def test_a_resource_that_cannot_be_made_fails_the_stack(lab: Lab, tmp_path: Path
         deploy(folder, lab.aws.access)
 
 
+def test_an_entry_of_a_list_that_has_no_value_is_left_out(lab: Lab) -> None:
+    name = lab.name("lists")
+    wanted = {"Fn::If": ["Wanted", {"Key": "a", "Value": "b"}, {"Ref": "AWS::NoValue"}]}
+    tags = [wanted, {"Key": "c", "Value": "d"}]
+    template = {
+        "Conditions": {"Wanted": {"Fn::Equals": ["yes", "no"]}},
+        "Resources": {"Queue": resource("SQS::Queue", QueueName=name, Tags=tags)},
+    }
+    lab.aws.client("cloudformation").create_stack(StackName=name, TemplateBody=json.dumps(template))
+    sqs = lab.aws.client("sqs")
+    url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
+    assert sqs.list_queue_tags(QueueUrl=url)["Tags"]["c"] == "d"
+    assert "a" not in sqs.list_queue_tags(QueueUrl=url)["Tags"]
+
+
 def test_a_template_may_be_read_by_an_address_with_numbers(lab: Lab) -> None:
     bucket = lab.name("templates")
     lab.aws.client("s3").create_bucket(Bucket=bucket)

@@ -189,12 +189,13 @@ def test_a_cluster_of_karpenter(report_of: Callable[[str], Report]) -> None:
     assert re.search(r"would be enough: .* less, saves \$[\d,]+ a month", page)
     assert re.search(r"Up to \d+ pods would end with one node, now \d+\.", page)
     assert said[0] == "as it runs: $4.8074/h, $3,509 a month, 16 nodes"
-    assert said[2].startswith(
+    assert said[1].startswith("prices of 2025-03-02 in us-east-1, ")
+    assert said[3].startswith(
         "repacked: $1.6216/h, 8 nodes, saves 66 % on made-up spot prices, lower bound $1.5040/h, "
         "costs 7.8 % more"
     )
     # A PodDisruptionBudget that allows nothing holds the three nodes of payments.
-    assert said[1].startswith("consolidated: $1.9096/h, 10 nodes")
+    assert said[2].startswith("consolidated: $1.9096/h, 10 nodes")
 
 
 def test_a_report_ends_with_what_to_do(report_of: Callable[[str], Report]) -> None:

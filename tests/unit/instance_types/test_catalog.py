@@ -1,4 +1,5 @@
 import json
+from datetime import date
 from typing import Any
 
 import pytest
@@ -121,6 +122,18 @@ def test_a_summary_says_size_age_and_origin() -> None:
     assert str(summary) == (
         "2 instance types in r1, prices of 2026-01-31, 1 of them interpolated; a test"
     )
+
+
+@pytest.mark.parametrize(
+    ("today", "told"),
+    [
+        (date(2026, 3, 2), "prices of 2026-01-31 in r1"),
+        (date(2026, 3, 3), "31 days old: `dovetail catalog` writes today's"),
+        (date(2026, 5, 1), "3 months old: `dovetail catalog` writes today's"),
+    ],
+)
+def test_old_prices_are_called_old_with_the_cure(today: date, told: str) -> None:
+    assert summarize(load(flat_row())).line(today).endswith(told)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '"text"', "NaN", "[]"])

@@ -35,6 +35,26 @@ def read_template_urls() -> None:
         replace(module, "get_stack_from_s3_url", get_stack_from_s3_url)
 
 
+@repair("templates-lists")
+def leave_out_no_values() -> None:
+    """An entry of a list that is AWS::NoValue is left out, as a property of an object is.
+
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/pseudo-parameter-reference.html
+    (2026-12).
+    """
+    from moto.cloudformation import parsing
+
+    stock: Any = parsing.clean_json
+
+    def clean_json(resource_json: Any, resources_map: Any) -> Any:
+        made = stock(resource_json, resources_map)
+        if isinstance(resource_json, list):
+            return [entry for entry in made if entry is not None]
+        return made
+
+    replace(parsing, "clean_json", clean_json, parameters=("resource_json", "resources_map"))
+
+
 @repair("templates-failures")
 def fail_stacks() -> None:
     """A resource that cannot be made fails the stack with its reason, as CloudFormation does."""

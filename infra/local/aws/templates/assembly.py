@@ -25,6 +25,18 @@ class AssemblyError(RuntimeError):
     """The assembly cannot be used; the message says what to change."""
 
 
+def zip_of(folder: Path) -> bytes:
+    """Return a folder as a zip with fixed times."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                entry = zipfile.ZipInfo(file.relative_to(folder).as_posix())
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, file.read_bytes())
+    return buffer.getvalue()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
     """One file asset: what to upload where (the bucket name may hold placeholders)."""
@@ -38,14 +50,7 @@ class Asset:
         """Return the bytes to upload; a folder becomes a zip with fixed times."""
         if not self.zipped:
             return self.path.read_bytes()
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            for file in sorted(self.path.rglob("*")):
-                if file.is_file():
-                    entry = zipfile.ZipInfo(file.relative_to(self.path).as_posix())
-                    entry.external_attr = 0o644 << 16
-                    archive.writestr(entry, file.read_bytes())
-        return buffer.getvalue()
+        return zip_of(self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 // Command judge prints what Helm makes of a chart: the manifests, or why it refuses the values.
 //
-// The arguments are the chart's folder and a file with a JSON list of questions; printed is a JSON
+// The arguments are the chart's folder or archive and a file with a JSON list of questions; printed is a JSON
 // list of as many verdicts.
 package main
 
@@ -18,6 +18,8 @@ import (
 type question struct {
 	// As after --set.
 	Set []string `json:"set"`
+	// As in a file after --values.
+	Values map[string]any `json:"values"`
 	// A value that is used and was not given ends it.
 	Strict bool `json:"strict"`
 	// As `helm lint` renders.
@@ -60,15 +62,18 @@ func run(args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(said)
 }
 
-func render(folder string, asked question) (verdict, error) {
-	loaded, err := loader.LoadDir(folder)
+func render(path string, asked question) (verdict, error) {
+	loaded, err := loader.Load(path)
 	if err != nil {
 		return verdict{}, err
 	}
 	if err := loaded.Validate(); err != nil {
 		return verdict{}, err
 	}
-	given := map[string]any{}
+	given := asked.Values
+	if given == nil {
+		given = map[string]any{}
+	}
 	for _, pair := range asked.Set {
 		if err := strvals.ParseInto(pair, given); err != nil {
 			return verdict{}, err
