@@ -23,8 +23,8 @@ class DisruptionSettings(Struct, frozen=True, kw_only=True):
         minimum_pod_age: A node with a younger pod is left alone: it may have just moved there.
             Default 10 minutes.
         eviction_cost_micros: What moving a plain pod costs, in micro-dollars. Default 8,000
-            ($0.008); 0 to count nothing but what is saved, not even whether kube-scheduler would
-            find room for the pods.
+            ($0.008); 0 to count nothing but what is saved, not even what is
+            launched for pods that kube-scheduler places otherwise than planned.
         spot_types: A spot node is replaced by a spot node only when at least this many cheaper
             instance types could serve: else the next interruption would undo it. Default 15, as
             in Karpenter.
