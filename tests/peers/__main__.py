@@ -331,10 +331,10 @@ def _document(tables: Sequence[str], seconds: float) -> str:
     told, decisions, streams, consolidated = tables
     return f"""# Dovetail beside Karpenter
 
+{told}
 What both cost over days, with evictions and waits, is on [a page of its own](weeks.md). Here each
 takes one decision.
 
-{told}
 Made by `make peers` in {seconds / 60:.0f} minutes, {datetime.now(UTC):%Y-%m-%d}: the code of
 Karpenter v1.14.1, unchanged, decides for the same pods with the same catalogue. Each type has what
 is left once four small DaemonSets run. A request costs what its cheapest option costs; of several

@@ -89,7 +89,7 @@ def main() -> int:
     ]
     table = "\n".join(markdown(_HEADS, rows))
     page = _PAGE.format(
-        means="\n".join(means),
+        means=" ".join(means),
         machine=machine(),
         after=given.after,
         table=table,
