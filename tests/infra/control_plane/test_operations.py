@@ -19,11 +19,16 @@ FOLDER = ROOT / "docs" / "operations"
 INDEX = FOLDER / "README.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 # Pages that belong to no alarm.
-GUIDES = {"README", "brakes", "metrics", "symptoms", "troubleshooting", "uninstall", "upgrade"}
+GUIDES = {
+    *("README", "brakes", "metrics", "region-outage", "symptoms", "troubleshooting", "uninstall"),
+    "upgrade",
+}
 # What the command line makes of several calls or adds to all of them.
 COMPOSED = {
+    ("cloudformation", "deploy"),
     ("ecr", "get-login-password"),
     ("logs", "tail"),
+    ("s3", "cp"),
     ("s3", "ls"),
     ("s3", "rm"),
     ("s3", "sync"),

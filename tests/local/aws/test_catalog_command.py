@@ -31,5 +31,5 @@ def test_a_plan_is_made_with_the_catalogue_of_the_region(
         for name in ("node-class", "node-pool", "small")
         for word in ("-f", f"{EXAMPLES}/{name}.yaml")
     ]
-    assert main(["plan", *files, "--catalog", str(target)]) == 0
+    assert main(["plan", *files, "--catalog", str(target), "--verbose"]) == 0
     assert "AWS Pricing API" in capsys.readouterr().out
